@@ -891,7 +891,9 @@ impl<'s, 'i> Stepper<'s, 'i> {
             None => {
                 let Model { equations, parameters, input_values: inputs, modes, .. } = &mut self.model;
                 let around = Surroundings { time: self.now.time, parameters, inputs, modes };
-                UnknownSolver::new(equations, &around, &self.now.states, &self.now.unknowns)?
+                let mut solver = UnknownSolver::new(equations, &around, &self.now.states, &self.now.unknowns)?;
+                solver.is_trusting = true;
+                solver
             }
         };
         let own = std::mem::replace(&mut self.model.unknown_solver, solver);

@@ -83,6 +83,8 @@ pub(crate) struct UnknownSolver<'s> {
     rate: Option<f64>,
     /// How often in a row it was believed.
     n_trusted: usize,
+    /// Whether it is believed: by rows, which nothing builds upon, and not by stages, whose errors add up.
+    pub(crate) is_trusting: bool,
 }
 
 impl<'s> UnknownSolver<'s> {
@@ -117,6 +119,7 @@ impl<'s> UnknownSolver<'s> {
             has_matrix: false,
             rate: None,
             n_trusted: 0,
+            is_trusting: false,
         };
         if unknown_solver.closed.is_none() {
             unknown_solver.solver(equations, around.time)?;
@@ -278,7 +281,7 @@ impl<'s> UnknownSolver<'s> {
                 // One step was not enough: the system is not what it seemed.
                 self.dependence = Dependence::Nonlinear;
             }
-            let seen = self.rate.filter(|_| self.n_trusted < MAX_TRUSTED);
+            let seen = self.rate.filter(|_| self.is_trusting && self.n_trusted < MAX_TRUSTED);
             let rate = if iteration == 0 { seen.unwrap_or(1.0) } else { size / last_size };
             self.n_trusted = if iteration == 0 { self.n_trusted + 1 } else { 0 };
             if iteration > 0 {
