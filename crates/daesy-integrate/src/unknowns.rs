@@ -359,6 +359,9 @@ impl UnknownSolver<'_> {
         }
         self.has_matrix = false;
         equations.evaluator().evaluate(Part::ResidualByUnknowns, &point, &mut self.by_unknowns);
+        if !equations.mend_slopes(Part::ResidualByUnknowns, &point, &mut self.by_unknowns) {
+            return false;
+        }
         let pattern = equations.system.pattern(Part::ResidualByUnknowns);
         let quantities = &equations.system.description().unknowns;
         residual.iter().enumerate().all(|(row, residual)| {
