@@ -50,7 +50,7 @@ fn components_that_double_end_at_a_limit() {
     let components = doubled(40, "Real x = 1;", |part| format!("{part} a, b;"));
     refused_by_limit(&components, "P.M40", "memory");
     let recursive = "model A parameter Integer n = 40; A a(n = n - 1) if n > 0; A b(n = n - 1) if n > 0; end A;";
-    refused_by_limit(recursive, "A", "work");
+    refused_by_limit(recursive, "A", "memory");
 }
 
 #[test]
