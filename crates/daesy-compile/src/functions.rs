@@ -6,11 +6,15 @@
 //! evaluated here either: branches become jumps. A part that several branches share is written once, as a part that is
 //! run when it is first needed ([`Code::Force`]), so that a program is no longer than the expressions it was made of.
 //!
+//! Models ask again and again for the same: the properties of surroundings that stay, or those of a point at which
+//! residuals, observed quantities and assertions are evaluated one after the other. Long programs therefore remember
+//! their last results ([`Memory`]).
+//!
 //! As in the checked evaluation of the reference evaluator, the first value that is not finite ends a run.
 
 mod translate;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use daesy_graph::evaluate::Limits;
 use daesy_graph::intrinsic::Intrinsic;
@@ -142,9 +146,53 @@ struct Routine {
 }
 
 /// A function with all that it calls.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Program {
     routines: Vec<Routine>,
+    /// The last results of a long program, unless they depend on more than the arguments.
+    memory: Option<Mutex<Memory>>,
+}
+
+/// Instructions from which on a program remembers results.
+const LONG: usize = 200;
+
+/// Results that a program remembers.
+const MAX_KNOWN: usize = 16;
+
+/// The last results of a program.
+#[derive(Debug, Default)]
+struct Memory {
+    known: Vec<Known>,
+    /// The one that is replaced next.
+    oldest: usize,
+}
+
+/// Arguments and what the function gave.
+#[derive(Debug)]
+struct Known {
+    arguments: Vec<f64>,
+    results: Vec<f64>,
+}
+
+impl Memory {
+    /// The results at arguments that are the same to the last bit.
+    fn recall(&self, arguments: &[f64]) -> Option<&[f64]> {
+        let is_same = |known: &&Known| {
+            known.arguments.iter().zip(arguments).all(|(known, argument)| known.to_bits() == argument.to_bits())
+        };
+        self.known.iter().find(is_same).map(|known| known.results.as_slice())
+    }
+
+    fn remember(&mut self, arguments: &[f64], results: &[f64]) {
+        if self.known.len() < MAX_KNOWN {
+            self.known.push(Known { arguments: arguments.to_vec(), results: results.to_vec() });
+            return;
+        }
+        let known = &mut self.known[self.oldest];
+        known.arguments.copy_from_slice(arguments);
+        known.results.copy_from_slice(results);
+        self.oldest = (self.oldest + 1) % MAX_KNOWN;
+    }
 }
 
 /// Why a run ended early.
@@ -186,12 +234,34 @@ fn element(index: f64, len: u32) -> Result<usize, Stop> {
 }
 
 impl Program {
+    fn of(routines: Vec<Routine>) -> Self {
+        // Generators and the past of signals are no functions of their arguments alone.
+        let is_pure = routines.iter().all(|routine| routine.uses.is_empty());
+        let is_long = routines.iter().map(|routine| routine.code.len()).sum::<usize>() >= LONG;
+        Self { routines, memory: (is_pure && is_long).then(Mutex::default) }
+    }
+
     /// The outputs of the function at finite arguments.
     pub(crate) fn call(&self, arguments: &[f64], results: &mut [f64]) -> Result<(), Stop> {
         let routine = &self.routines[0];
         if arguments.len() != routine.n_inputs || results.len() != routine.outputs.len() {
             return Err(Stop::NoValue);
         }
+        // Whoever finds the memory in use computes.
+        if let Some(memory) = self.memory.as_ref().and_then(|memory| memory.try_lock().ok())
+            && let Some(known) = memory.recall(arguments)
+        {
+            results.copy_from_slice(known);
+            return Ok(());
+        }
+        self.compute(routine, arguments, results)?;
+        if let Some(mut memory) = self.memory.as_ref().and_then(|memory| memory.try_lock().ok()) {
+            memory.remember(arguments, results);
+        }
+        Ok(())
+    }
+
+    fn compute(&self, routine: &Routine, arguments: &[f64], results: &mut [f64]) -> Result<(), Stop> {
         let mut frames = routine.registers.clone();
         frames[..arguments.len()].copy_from_slice(arguments);
         let mut run = Run { limits: Limits::default(), steps: 0, depth: 0, returns: Vec::new() };

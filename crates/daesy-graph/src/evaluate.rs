@@ -193,13 +193,7 @@ impl Default for Limits {
     }
 }
 
-/// Values already known, by expression.
-trait Memo {
-    fn get(&self, expr: ExprId) -> Option<f64>;
-    fn set(&mut self, expr: ExprId, value: f64);
-}
-
-/// For the whole graph: an array whose entries count only if their mark is the current one.
+/// Values already known, by expression: an array whose entries count only if their mark is the current one.
 #[derive(Clone, Debug, Default)]
 struct DenseMemo {
     values: Vec<f64>,
@@ -215,13 +209,12 @@ impl DenseMemo {
         }
         self.generation += 1;
         if self.marks.len() < len {
-            self.marks.resize(len, 0);
-            self.values.resize(len, 0.0);
+            // Graphs grow. Memory that is asked for as zeros is not written until it is used.
+            let len = len + len / 2;
+            (self.marks, self.values, self.generation) = (vec![0; len], vec![0.0; len], 1);
         }
     }
-}
 
-impl Memo for DenseMemo {
     fn get(&self, expr: ExprId) -> Option<f64> {
         (self.marks[expr.index()] == self.generation).then(|| self.values[expr.index()])
     }
@@ -229,20 +222,6 @@ impl Memo for DenseMemo {
     fn set(&mut self, expr: ExprId, value: f64) {
         self.marks[expr.index()] = self.generation;
         self.values[expr.index()] = value;
-    }
-}
-
-/// For the small expressions of a function body.
-#[derive(Default)]
-struct SparseMemo(FxHashMap<ExprId, f64>);
-
-impl Memo for SparseMemo {
-    fn get(&self, expr: ExprId) -> Option<f64> {
-        self.0.get(&expr).copied()
-    }
-
-    fn set(&mut self, expr: ExprId, value: f64) {
-        self.0.insert(expr, value);
     }
 }
 
@@ -257,6 +236,8 @@ pub struct Evaluator {
     memo: DenseMemo,
     reach: Reach,
     stack: Vec<ExprId>,
+    /// Memory for the bodies of functions.
+    memos: Vec<DenseMemo>,
 }
 
 impl Evaluator {
@@ -272,7 +253,8 @@ impl Evaluator {
         self.memo.begin(graph.len());
         if roots.iter().any(|&root| graph.has_calls(root)) {
             // A call in a branch that is not taken may never end (recursion): only what is needed is evaluated.
-            let mut run = Run { graph, env, is_checked: false, limits: self.limits, steps: 0, depth: 0 };
+            let mut run =
+                Run { graph, env, is_checked: false, limits: self.limits, steps: 0, depth: 0, memos: &mut self.memos };
             let mut calls = CallResults::default();
             for &root in roots {
                 let value = run.value(root, None, &mut self.memo, &mut self.stack, &mut calls);
@@ -304,7 +286,8 @@ impl Evaluator {
         env: &dyn Environment,
     ) -> Result<f64, EvaluationError> {
         self.memo.begin(graph.len());
-        let mut run = Run { graph, env, is_checked: true, limits: self.limits, steps: 0, depth: 0 };
+        let mut run =
+            Run { graph, env, is_checked: true, limits: self.limits, steps: 0, depth: 0, memos: &mut self.memos };
         run.value(root, None, &mut self.memo, &mut self.stack, &mut CallResults::default())
     }
 
@@ -319,7 +302,15 @@ impl Evaluator {
         args: &[f64],
     ) -> Result<Vec<f64>, EvaluationError> {
         let nothing = |_: VarId, _: u16| f64::NAN;
-        let mut run = Run { graph, env: &nothing, is_checked: true, limits: self.limits, steps: 0, depth: 0 };
+        let mut run = Run {
+            graph,
+            env: &nothing,
+            is_checked: true,
+            limits: self.limits,
+            steps: 0,
+            depth: 0,
+            memos: &mut self.memos,
+        };
         run.call(function, args)
     }
 }
@@ -418,7 +409,7 @@ enum Flow {
 struct Body<'run> {
     function: &'run Function,
     locals: Vec<f64>,
-    memo: SparseMemo,
+    memo: DenseMemo,
     stack: Vec<ExprId>,
     calls: CallResults,
 }
@@ -431,6 +422,8 @@ struct Run<'run> {
     limits: Limits,
     steps: u64,
     depth: u32,
+    /// Memory for the bodies of functions that are to be called.
+    memos: &'run mut Vec<DenseMemo>,
 }
 
 impl<'run> Run<'run> {
@@ -440,7 +433,7 @@ impl<'run> Run<'run> {
         &mut self,
         root: ExprId,
         locals: Option<Locals<'_>>,
-        memo: &mut impl Memo,
+        memo: &mut DenseMemo,
         stack: &mut Vec<ExprId>,
         calls: &mut CallResults,
     ) -> Result<f64, EvaluationError> {
@@ -467,7 +460,7 @@ impl<'run> Run<'run> {
         &mut self,
         expr: ExprId,
         locals: Option<Locals<'_>>,
-        memo: &impl Memo,
+        memo: &DenseMemo,
         stack: &mut Vec<ExprId>,
         calls: &mut CallResults,
     ) -> Result<Option<f64>, EvaluationError> {
@@ -541,7 +534,7 @@ impl<'run> Run<'run> {
     }
 
     /// Why an expression whose arguments are finite has no finite value.
-    fn reason(&self, expr: ExprId, memo: &impl Memo) -> EvaluationError {
+    fn reason(&self, expr: ExprId, memo: &DenseMemo) -> EvaluationError {
         let of = |expr: ExprId| memo.get(expr).unwrap_or(f64::NAN);
         match self.graph.node(expr) {
             Node::Time => EvaluationError::NoValue { leaf: Some(Leaf::Time), expr },
@@ -610,9 +603,10 @@ impl<'run> Run<'run> {
         self.depth += 1;
         let mut locals = args.to_vec();
         locals.resize(function.n_locals as usize, 0.0);
-        let mut body =
-            Body { function, locals, memo: SparseMemo::default(), stack: Vec::new(), calls: CallResults::default() };
+        let memo = self.memos.pop().unwrap_or_default();
+        let mut body = Body { function, locals, memo, stack: Vec::new(), calls: CallResults::default() };
         let flow = self.run(&function.body, &mut body);
+        self.memos.push(std::mem::take(&mut body.memo));
         self.depth -= 1;
         flow?;
         Ok(function.outputs.iter().map(|&output| body.locals[output as usize]).collect())
@@ -622,7 +616,7 @@ impl<'run> Run<'run> {
         if let Node::Number(bits) = self.graph.node(expr) {
             return Ok(f64::from_bits(bits));
         }
-        body.memo.0.clear();
+        body.memo.begin(self.graph.len());
         body.calls.clear();
         let locals = Locals { values: &body.locals, function: &body.function.name };
         self.value(expr, Some(locals), &mut body.memo, &mut body.stack, &mut body.calls)

@@ -28,6 +28,7 @@ pub fn is_true(value: f64) -> bool {
 
 /// The value of an operation on one number.
 #[must_use]
+#[inline]
 pub fn apply_unary(op: UnaryOp, a: f64) -> f64 {
     match op {
         UnaryOp::Neg => -a,
@@ -64,6 +65,7 @@ pub fn apply_unary(op: UnaryOp, a: f64) -> f64 {
 
 /// The value of an operation on two numbers.
 #[must_use]
+#[inline]
 pub fn apply_binary(op: BinaryOp, a: f64, b: f64) -> f64 {
     match op {
         BinaryOp::Add => a + b,

@@ -23,6 +23,13 @@ const MAX_SLOW_STEPS: usize = 12;
 /// Steps below this fraction of an unknown's size end the search.
 const GOAL: f64 = 1e-12;
 
+/// Steps that are this small and shrink no more are rounding errors of the equations: where these hold functions that
+/// iterate, or small differences of large values, no step is as small as [`GOAL`].
+const NOISE: f64 = 1e-9;
+
+/// Creeping towards a root of order m leaves (1 - 1/m)^2 of a step two steps later, rounding as much or more.
+const NO_LESS: f64 = 0.75;
+
 /// Limited steps that are not counted.
 const MAX_LIMITED_STEPS: usize = 60;
 
@@ -241,7 +248,7 @@ fn settle_blocks(
 ) -> End {
     let system = newton.system;
     let description = system.description();
-    let (mut last_size, mut n_slow) = (f64::INFINITY, 0);
+    let (mut last_size, mut size_before_last, mut n_slow) = (f64::INFINITY, f64::INFINITY, 0);
     let (mut n_steps, mut n_wakings, mut n_probes) = (0, 0, 0);
     while n_steps < MAX_STEPS {
         // A singular block makes no step; what does not need it goes on.
@@ -256,7 +263,8 @@ fn settle_blocks(
         if !size.is_finite() {
             return End::Lost;
         }
-        if size <= GOAL {
+        let is_noise = size <= NOISE && size >= NO_LESS * size_before_last;
+        if size <= GOAL || is_noise {
             if newton.asleep.is_empty() || n_wakings == MAX_WAKINGS || n_probes == MAX_PROBES {
                 return if has_waiting || is_stuck { End::Partial } else { End::Found };
             }
@@ -274,7 +282,7 @@ fn settle_blocks(
         if n_slow > MAX_SLOW_STEPS && !has_waiting {
             return End::Lost;
         }
-        last_size = size;
+        (size_before_last, last_size) = (last_size, size);
     }
     End::Lost
 }

@@ -37,9 +37,6 @@ const LARGEST_RATE: f64 = 4.0;
 /// bring near the border.
 const FACTORIAL_OF_ORDER: f64 = 40_320.0;
 
-/// Slopes of the polynomial between step ends are differences over this part of a step.
-const SLOPE_DIFFERENCE: f64 = 1e-4;
-
 /// The method as systems see it that make programs of its steps.
 const METHOD: ExplicitMethod<'static> =
     ExplicitMethod { nodes: C.split_at(STAGES).0, rows: A.split_at(STAGES + 1).0, estimates: &[&ERROR_5, &ERROR_3] };
@@ -187,10 +184,12 @@ impl<'s> Explicit<'s> {
         if self.is_recording || !self.run_program(model, old, step, new_time, is_at_break) {
             self.take_stages(model, old, step, new_time, is_at_break)?;
         }
-        let size = |which: usize| {
-            model.size_of_error(self.estimates[which].iter().map(|estimate| step * estimate), &self.states)
+        let mut size = |which: usize| {
+            let errors: Vec<f64> = self.estimates[which].iter().map(|estimate| step * estimate).collect();
+            let of_unknowns = model.unknown_errors(new_time, &self.states, &errors, &self.unknowns)?;
+            Ok(model.size_of_error(errors.into_iter(), &self.states, &of_unknowns))
         };
-        let (fifth, third) = (size(0), size(1));
+        let (fifth, third) = (size(0)?, size(1)?);
         Ok(Trial { error: combined_error(fifth.error, third.error), worst: fifth.worst })
     }
 
@@ -335,20 +334,18 @@ impl<'s> Explicit<'s> {
         radius: f64,
     ) -> Result<f64, IntegrateError> {
         let step = new.time - old.time;
-        let mut middle =
-            [0.5 - SLOPE_DIFFERENCE, 0.5, 0.5 + SLOPE_DIFFERENCE].map(|x| (x, vec![0.0; old.states.len()]));
-        for (x, states) in &mut middle {
-            self.between(model, old, new, *x, states)?;
-        }
-        let [(_, before), (_, states), (_, after)] = middle;
-        let (time, mut unknowns, mut rates) = (old.time + 0.5 * step, new.unknowns.clone(), before.clone());
+        self.extend(model, old, new)?;
+        let middle: Vec<Inner> = (0..self.n_states).map(|at| self.inner(old, new, 0.5, at)).collect();
+        let states: Vec<f64> = middle.iter().map(|inner| inner.value).collect();
+        let (time, mut unknowns, mut rates) = (old.time + 0.5 * step, new.unknowns.clone(), states.clone());
         model.fill_inputs(time, true);
         model.solve_unknowns(time, &states, &mut unknowns, Care::Checked)?;
         model.equations.rates(&states, &unknowns, &mut rates);
         let fastest = self.stiffness(new).max(radius).max(1.0 / step);
-        let slopes =
-            after.iter().zip(&before).map(|(after, before)| (after - before) / (2.0 * SLOPE_DIFFERENCE * step));
-        Ok(model.size_of_error(rates.iter().zip(slopes).map(|(rate, slope)| (rate - slope) / fastest), &states).error)
+        let defects = rates.iter().zip(&middle).map(|(rate, inner)| rate - inner.slope / step);
+        let errors: Vec<f64> = defects.map(|defect| defect / fastest).collect();
+        let of_unknowns = model.unknown_errors(time, &states, &errors, &unknowns)?;
+        Ok(model.size_of_error(errors.into_iter(), &states, &of_unknowns).error)
     }
 
     /// The states at a fraction `x` of the last step from `old` to `new`, to order 7; the inputs at hand are those of
@@ -361,6 +358,15 @@ impl<'s> Explicit<'s> {
         x: f64,
         states: &mut [f64],
     ) -> Result<(), IntegrateError> {
+        self.extend(model, old, new)?;
+        for (at, state) in states.iter_mut().enumerate() {
+            *state = self.inner(old, new, x, at).value;
+        }
+        Ok(())
+    }
+
+    /// Takes the stages that the polynomial between step ends needs beside those of the step.
+    fn extend(&mut self, model: &mut Model<'_, '_>, old: &Moment, new: &Moment) -> Result<(), IntegrateError> {
         let step = new.time - old.time;
         if !self.has_continuous {
             self.rates_of_mut(STAGES).copy_from_slice(&new.rates);
@@ -382,21 +388,37 @@ impl<'s> Explicit<'s> {
             }
             self.has_continuous = true;
         }
-        let y = 1.0 - x;
-        for at in 0..states.len() {
-            let difference = self.end[at] - old.states[at];
-            let first = step * old.rates[at] - difference;
-            let second = 2.0 * difference - step * (new.rates[at] + old.rates[at]);
-            let higher = |which: usize| -> f64 {
-                let row = &TERMS.continuous[which];
-                let product = |term: &Term| term.coefficient * self.rates[term.stage * self.n_states + at];
-                step * row.iter().map(product).sum::<f64>()
-            };
-            let inner = second + y * (higher(0) + x * (higher(1) + y * (higher(2) + x * higher(3))));
-            states[at] = old.states[at] + x * (difference + y * (first + x * inner));
-        }
         Ok(())
     }
+
+    /// The polynomial between step ends, s + x (d + y (f + x (g + y (h_0 + x (h_1 + y (h_2 + x h_3)))))) with y = 1 - x.
+    fn inner(&self, old: &Moment, new: &Moment, x: f64, at: usize) -> Inner {
+        let step = new.time - old.time;
+        let difference = self.end[at] - old.states[at];
+        let first = step * old.rates[at] - difference;
+        let second = 2.0 * difference - step * (new.rates[at] + old.rates[at]);
+        let higher = |which: usize| -> f64 {
+            let row = &TERMS.continuous[which];
+            let product = |term: &Term| term.coefficient * self.rates[term.stage * self.n_states + at];
+            step * row.iter().map(product).sum::<f64>()
+        };
+        let with_x =
+            |base: f64, rest: Inner| Inner { value: base + x * rest.value, slope: rest.value + x * rest.slope };
+        let with_y = |base: f64, rest: Inner| {
+            let y = 1.0 - x;
+            Inner { value: base + y * rest.value, slope: y * rest.slope - rest.value }
+        };
+        let last = with_x(higher(2), Inner { value: higher(3), slope: 0.0 });
+        let inner = with_y(second, with_x(higher(0), with_y(higher(1), last)));
+        with_x(old.states[at], with_y(difference, with_x(first, inner)))
+    }
+}
+
+/// The value of a polynomial within a step, and its slope times the length of the step.
+#[derive(Clone, Copy)]
+struct Inner {
+    value: f64,
+    slope: f64,
 }
 
 #[cfg(test)]

@@ -64,7 +64,7 @@ impl Gauge {
         equations
             .solve_stage(matrix, &self.base, step * gamma, &mut self.state_changes, &mut self.unknown_changes)
             .map_err(|singular| equations.singular(time, singular))?;
-        let error = model.size_of_error(self.state_changes.iter().copied(), &self.states).error;
+        let error = model.size_of_error(self.state_changes.iter().copied(), &self.states, &self.unknown_changes).error;
         Ok(if error.is_finite() { error } else { f64::INFINITY })
     }
 }

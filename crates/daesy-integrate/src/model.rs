@@ -1,6 +1,6 @@
 //! A system with its inputs, parameters and modes at hand: what every method works on.
 
-use daesy_system::DaeSystem;
+use daesy_system::{DaeSystem, Persistence};
 
 use crate::block_solve::solve_by_blocks;
 use crate::equations::{Equations, Surroundings};
@@ -42,6 +42,8 @@ pub(crate) struct Model<'s, 'i> {
     /// What an error of each state and unknown is measured by.
     pub(crate) state_weights: Vec<f64>,
     pub(crate) unknown_weights: Vec<f64>,
+    /// Unknowns that the model prefers as states: their errors count as those of states do.
+    preferred: Vec<usize>,
     /// How a change of each unknown counts, see [`Equations::scales`].
     pub(crate) scales: Vec<f64>,
 }
@@ -59,7 +61,10 @@ impl<'s, 'i> Model<'s, 'i> {
         let around = Surroundings { time: start.time, parameters: &parameters, inputs: &input_values, modes: &modes };
         let unknown_solver = UnknownSolver::new(&mut equations, &around, &start.states, &start.unknowns)?;
         let (n_states, n_unknowns) = (start.states.len(), start.unknowns.len());
+        let quantities = system.description().unknowns.iter().enumerate();
+        let preferred = quantities.filter(|(_, quantity)| quantity.persistence >= Persistence::Prefer);
         Ok(Self {
+            preferred: preferred.map(|(at, _)| at).collect(),
             equations,
             unknown_solver,
             inputs,
@@ -145,10 +150,63 @@ impl<'s, 'i> Model<'s, 'i> {
         }
     }
 
-    /// The size of an error of the states in units of the tolerance, and where it is largest.
-    pub(crate) fn size_of_error(&self, error: impl Iterator<Item = f64>, new_states: &[f64]) -> Trial {
+    /// Whether equations may have several solutions.
+    pub(crate) fn has_nonlinear_blocks(&self) -> bool {
+        self.equations.system.description().blocks.iter().any(|block| !block.is_linear)
+    }
+
+    /// The largest distance between values of unknowns that are solved for together with others, or not linearly, in
+    /// units of their sizes.
+    pub(crate) fn distance_of_searched(&self, values: &[f64], others: &[f64]) -> f64 {
+        let description = self.equations.system.description();
+        let searched = description.blocks.iter().filter(|block| !block.is_linear);
+        let distance =
+            |at: usize| (values[at] - others[at]).abs() / values[at].abs().max(description.unknowns[at].nominal);
+        searched
+            .flat_map(|block| block.start as usize..(block.start + block.len) as usize)
+            .map(distance)
+            .fold(0.0, f64::max)
+    }
+
+    /// Whether there are unknowns whose errors count as those of states do.
+    pub(crate) fn has_preferred(&self) -> bool {
+        !self.preferred.is_empty()
+    }
+
+    /// The errors of the unknowns at `states`, where these are off by `errors`, with the inputs at hand; nothing where
+    /// none counts. `unknowns` are a guess.
+    pub(crate) fn unknown_errors(
+        &mut self,
+        time: f64,
+        states: &[f64],
+        errors: &[f64],
+        unknowns: &[f64],
+    ) -> Result<Vec<f64>, IntegrateError> {
+        if self.preferred.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut here = unknowns.to_vec();
+        self.solve_unknowns(time, states, &mut here, Care::Checked)?;
+        let mut beside = here.clone();
+        let moved: Vec<f64> = states.iter().zip(errors).map(|(state, error)| state - error).collect();
+        self.solve_unknowns(time, &moved, &mut beside, Care::Checked)?;
+        Ok(here.iter().zip(&beside).map(|(here, beside)| here - beside).collect())
+    }
+
+    /// The size of errors of the states, and of the unknowns that the model prefers as states, in units of the
+    /// tolerance, and the state with the largest one.
+    ///
+    /// A state may determine another quantity that is far more sensitive, as the mass of a liquid does its pressure:
+    /// an error of 1e-6 in the mass is one of 1e-2 in the pressure. Models say which of both is to be followed by
+    /// `stateSelect`. Errors of unknowns may be left out where nobody prefers one.
+    pub(crate) fn size_of_error(
+        &self,
+        errors: impl Iterator<Item = f64>,
+        new_states: &[f64],
+        unknown_errors: &[f64],
+    ) -> Trial {
         let (mut largest, mut worst, mut sum_of_squares) = (0.0f64, 0, 0.0);
-        for (state, error) in error.enumerate() {
+        for (state, error) in errors.enumerate() {
             let weight = self.state_weights[state].max(self.rtol * new_states[state].abs());
             let scaled = (error / weight).abs();
             sum_of_squares += scaled * scaled;
@@ -156,11 +214,16 @@ impl<'s, 'i> Model<'s, 'i> {
                 (largest, worst) = (scaled, state);
             }
         }
+        for &unknown in self.preferred.iter().filter(|_| !unknown_errors.is_empty()) {
+            let scaled = (unknown_errors[unknown] / self.unknown_weights[unknown]).abs();
+            sum_of_squares += scaled * scaled;
+            largest = largest.max(scaled);
+        }
         // Squares of large errors overflow.
         let mean = if sum_of_squares.is_infinite() {
             largest
         } else {
-            (sum_of_squares / new_states.len().max(1) as f64).sqrt()
+            (sum_of_squares / (new_states.len() + self.preferred.len()).max(1) as f64).sqrt()
         };
         Trial { error: mean.max(0.3 * largest), worst }
     }

@@ -387,7 +387,7 @@ impl Radau {
             self.raw_error[state] = step * sum;
         }
         self.filter(model, old.time, step)?;
-        Ok(model.size_of_error(self.error.iter().copied(), &self.stage_states[method.n_stages - 1]))
+        Ok(model.size_of_error(self.error.iter().copied(), &self.stage_states[method.n_stages - 1], &self.real_rhs))
     }
 
     /// error = (1 - h alpha_0 J)^-1 raw_error

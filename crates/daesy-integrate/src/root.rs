@@ -7,13 +7,14 @@
 //! satisfy all equations, until two neighbouring times are left; the event happens at the later one, where the function
 //! is beyond zero for certain.
 
-use daesy_system::Part;
+use daesy_system::{AssertionLabel, Part};
 
 use crate::error::IntegrateError;
 use crate::events::EventLoop;
 use crate::step::{Place, Stepper};
 
-/// Parts of a step at whose ends event functions are looked at, at least.
+/// Parts of a step at whose ends event functions are looked at, at least. Where no state moves, steps are short whatever
+/// the unknowns do, and their ends will do.
 const LEAST_PARTS: f64 = 4.0;
 
 /// Parts of the time span that no part of a step is longer than.
@@ -44,22 +45,29 @@ pub(crate) struct Crossing {
     pub(crate) broken: Option<usize>,
 }
 
+/// A point within a step, and whether it satisfies all equations.
+struct Seen {
+    place: Place,
+    is_solved: bool,
+}
+
 /// Values of all event functions at a point, then 1 or -1 for each assertion.
 struct Watched {
     values: Vec<f64>,
 }
 
 impl Watched {
-    fn at(events: &EventLoop<'_>, stepper: &mut Stepper<'_, '_>, place: &Place) -> Self {
+    /// Assertions are judged where the equations are satisfied only.
+    fn at(events: &EventLoop<'_>, stepper: &mut Stepper<'_, '_>, Seen { place, is_solved }: &Seen) -> Self {
         let mut values = stepper.evaluate_at(Part::Roots, place);
-        if !events.events.assertions.is_empty() {
+        let assertions = &events.events.assertions;
+        if *is_solved && !assertions.is_empty() {
             let truths = stepper.evaluate_at(Part::Assertions, place);
-            values.extend(
-                truths
-                    .iter()
-                    .zip(&events.events.assertions)
-                    .map(|(truth, assertion)| if *truth == 0.0 && !assertion.is_warning { -1.0 } else { 1.0 }),
-            );
+            let truths = truths.iter().zip(assertions);
+            let broken = |(truth, assertion): (&f64, &AssertionLabel)| *truth == 0.0 && !assertion.is_warning;
+            values.extend(truths.map(|both| if broken(both) { -1.0 } else { 1.0 }));
+        } else {
+            values.resize(values.len() + assertions.len(), 1.0);
         }
         Self { values }
     }
@@ -86,8 +94,8 @@ impl Watched {
 
 /// Event functions that are on another side at a place than since the last event.
 pub(crate) fn crossed_roots(events: &EventLoop<'_>, stepper: &mut Stepper<'_, '_>, place: &Place) -> Vec<usize> {
-    let n_roots = events.events.roots.len();
-    Watched::at(events, stepper, place).crossed(events).into_iter().filter(|&at| at < n_roots).collect()
+    let seen = Seen { place: place.clone(), is_solved: false };
+    Watched::at(events, stepper, &seen).crossed(events)
 }
 
 /// The first crossing within the last step. The step is taken again up to a little beyond it, so that the crossing is
@@ -127,7 +135,29 @@ pub(crate) fn locate(
             break;
         }
     }
-    Ok(found)
+    match found {
+        Some(crossing) if crossing.broken.is_some() && crossing.roots.is_empty() => confirm(events, stepper, crossing),
+        found => Ok(found),
+    }
+}
+
+/// An assertion is broken only if it is so at the end of a step that was accepted: values within one may be on another
+/// solution of the equations, or off by as much as the margin of the assertion. If it holds there, the run goes on from
+/// there.
+fn confirm(
+    events: &EventLoop<'_>,
+    stepper: &mut Stepper<'_, '_>,
+    crossing: Crossing,
+) -> Result<Option<Crossing>, IntegrateError> {
+    if crossing.place.time < stepper.now.time {
+        stepper.retake(crossing.place.time)?;
+    }
+    let place = stepper.place_here();
+    let n_roots = events.events.roots.len();
+    let crossed = Watched::at(events, stepper, &Seen { place: place.clone(), is_solved: true }).crossed(events);
+    let broken = crossed.iter().find(|&&at| at >= n_roots).map(|at| at - n_roots);
+    let roots: Vec<usize> = crossed.into_iter().filter(|&at| at < n_roots).collect();
+    Ok((broken.is_some() || !roots.is_empty()).then_some(Crossing { place, roots, broken }))
 }
 
 /// Dulls event functions that were at rest at zero throughout the last step: to within the rounding of the states, as
@@ -176,7 +206,7 @@ fn find_crossing(events: &EventLoop<'_>, stepper: &mut Stepper<'_, '_>) -> Optio
     let (mut early, mut early_values) = (start, None::<Watched>);
     let mut weight = 1.0;
     for count in 0..MAX_STEPS {
-        let gap = late.time - early;
+        let gap = late.place.time - early;
         if gap <= stepper.resolution() {
             break;
         }
@@ -196,13 +226,13 @@ fn find_crossing(events: &EventLoop<'_>, stepper: &mut Stepper<'_, '_>) -> Optio
             }
             _ => early + 0.5 * gap,
         };
-        if middle <= early || middle >= late.time {
+        if middle <= early || middle >= late.place.time {
             break;
         }
-        let place = at_or_near(stepper, middle);
-        let values = Watched::at(events, stepper, &place);
+        let seen = at_or_near(stepper, middle);
+        let values = Watched::at(events, stepper, &seen);
         if values.is_any_crossed(events) {
-            late = place;
+            late = seen;
             late_values = values;
             weight = 1.0;
         } else {
@@ -215,15 +245,15 @@ fn find_crossing(events: &EventLoop<'_>, stepper: &mut Stepper<'_, '_>) -> Optio
     let crossed = late_values.crossed(events);
     let broken = crossed.iter().find(|&&at| at >= n_roots).map(|at| at - n_roots);
     let roots = crossed.into_iter().filter(|&at| at < n_roots).collect();
-    Some(Crossing { place: late, roots, broken })
+    Some(Crossing { place: late.place, roots, broken })
 }
 
 /// Values at a time within the last step. Where equations are defined on one side of a crossing only, those that are
 /// interpolated have to do; the event solves the equations of the other side.
-fn at_or_near(stepper: &mut Stepper<'_, '_>, time: f64) -> Place {
+fn at_or_near(stepper: &mut Stepper<'_, '_>, time: f64) -> Seen {
     match stepper.between(time) {
-        Ok(place) => place,
-        Err(_) => stepper.roughly(time),
+        Ok(place) => Seen { place, is_solved: true },
+        Err(_) => Seen { place: stepper.roughly(time), is_solved: false },
     }
 }
 
@@ -231,10 +261,12 @@ fn at_or_near(stepper: &mut Stepper<'_, '_>, time: f64) -> Place {
 /// span apart show it.
 pub(crate) fn broken_within(stepper: &mut Stepper<'_, '_>, assertions: &[usize]) -> Vec<(usize, f64)> {
     let (start, end, span) = (stepper.step_start(), stepper.now.time, stepper.span());
-    let n_parts = (PARTS_OF_SPAN * (end - start) / span).ceil().max(LEAST_PARTS) as usize;
-    let mut truths = |time: f64| {
-        let place = at_or_near(stepper, time);
-        stepper.evaluate_at(Part::Assertions, &place)
+    let n_assertions = stepper.model.equations.system.description().events.assertions.len();
+    let least = if stepper.is_at_rest() { 1.0 } else { LEAST_PARTS };
+    let n_parts = (PARTS_OF_SPAN * (end - start) / span).ceil().max(least) as usize;
+    let mut truths = |time: f64| match stepper.between(time) {
+        Ok(place) => stepper.evaluate_at(Part::Assertions, &place),
+        Err(_) => vec![1.0; n_assertions],
     };
     let mut open = assertions.to_vec();
     let mut found = Vec::new();
@@ -263,15 +295,24 @@ pub(crate) fn broken_within(stepper: &mut Stepper<'_, '_>, assertions: &[usize])
 /// A fraction of the step by which something has crossed.
 fn look(events: &EventLoop<'_>, stepper: &mut Stepper<'_, '_>, start: f64, step: f64) -> Option<f64> {
     let needs_unknowns = events.events.roots_need_unknowns;
-    let span = stepper.span();
+    let (span, is_at_rest) = (stepper.span(), stepper.is_at_rest());
     let mut at = |fraction: f64| {
-        let time = if fraction == 1.0 { stepper.now.time } else { start + fraction * step };
+        let time = start + fraction * step;
         // Where no solution is found, the interpolated values are better than none.
-        let solved = if needs_unknowns { stepper.between(time).ok() } else { None };
+        let solved = if fraction == 0.0 {
+            Some(stepper.place_at_start())
+        } else if fraction == 1.0 {
+            Some(stepper.place_here())
+        } else if needs_unknowns {
+            stepper.between(time).ok()
+        } else {
+            None
+        };
+        let is_solved = solved.is_some() || !needs_unknowns;
         let place = solved.unwrap_or_else(|| stepper.roughly(time));
-        Watched::at(events, stepper, &place)
+        Watched::at(events, stepper, &Seen { place, is_solved })
     };
-    let n_parts = (PARTS_OF_SPAN * step / span).ceil().max(LEAST_PARTS);
+    let n_parts = (PARTS_OF_SPAN * step / span).ceil().max(if is_at_rest { 1.0 } else { LEAST_PARTS });
     let mut seen = vec![at(0.0)];
     for part in 1..n_parts as usize {
         let fraction = part as f64 / n_parts;
@@ -282,7 +323,13 @@ fn look(events: &EventLoop<'_>, stepper: &mut Stepper<'_, '_>, start: f64, step:
         }
         seen.push(values);
     }
-    let (second, last_but_one, last) = (at(SLOPE), at(1.0 - SLOPE), at(1.0));
+    let last = at(1.0);
+    if is_at_rest {
+        let crossed = last.is_any_crossed(events).then_some(1.0);
+        seen.push(last);
+        return hidden_extremum(events, &mut at, &seen, n_parts).or(crossed);
+    }
+    let (second, last_but_one) = (at(SLOPE), at(1.0 - SLOPE));
     let mut crossed = last.is_any_crossed(events).then_some(1.0);
     let first = &seen[0];
     for root in 0..events.events.roots.len() {

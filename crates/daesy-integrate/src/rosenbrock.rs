@@ -353,7 +353,8 @@ impl Rosenbrock {
             }
         }
         self.set_point(old, tableau.n_stages());
-        let trial = model.size_of_error(self.increment[..self.n_states].iter().copied(), self.states());
+        let (states, unknowns) = self.increment.split_at(self.n_states);
+        let trial = model.size_of_error(states.iter().copied(), self.states(), unknowns);
         if !trial.error.is_finite() {
             return Ok(Attempt::Failed { reduction: 0.3 });
         }

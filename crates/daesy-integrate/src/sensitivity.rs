@@ -121,7 +121,6 @@ fn sensitive(
     let mut events = EventLoop::new(system);
     let has_events = events.is_needed();
     if has_events {
-        stepper.expect_reading(f64::NEG_INFINITY);
         events.mark_sides(&stepper);
     }
     let follower = Follower::new(system, tangents, &stepper)?;

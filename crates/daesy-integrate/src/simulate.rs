@@ -328,11 +328,10 @@ const EDGE: f64 = 1e-5;
 /// States that are moved by their tolerance in search of a relation that changes.
 const MAX_BESIDE: usize = 500;
 
-/// Where no state moves, no error asks for short steps; there are so many at least, and so many for each row of the
-/// table, so that equations with several solutions keep the one that they are at. They do not end where rows are:
-/// these often are at the very times at which equations degenerate.
+/// Where no state moves, no error asks for short steps; there are so many at least, so that equations with several
+/// solutions keep the one that they are at. They do not end where rows often are: these are at the very times at which
+/// equations degenerate.
 const STRIDES: f64 = 397.0;
-const STRIDES_PER_ROW: f64 = 1.066;
 
 /// How often a step is halved until polynomials follow a signal whose past is read.
 const MAX_HALVINGS: usize = 6;
@@ -565,11 +564,9 @@ impl Run<'_, '_> {
         let is_scheduled = scheduled < end - 1e-13 * (end.abs() + scheduled.abs());
         let goal = if is_scheduled { scheduled } else { end };
         while self.stepper.now.time < goal {
-            let next_output = self.options.output_times.get(self.next_output).copied().unwrap_or(f64::INFINITY);
-            self.stepper.expect_reading(if self.has_events { f64::NEG_INFINITY } else { next_output });
             let mut reach = goal.min(self.stepper.now.time + self.longest_step());
-            if self.stepper.is_at_rest() {
-                reach = reach.min(self.stepper.now.time + self.stride());
+            if self.stepper.is_at_rest() && self.stepper.model.has_nonlinear_blocks() {
+                reach = reach.min(self.stepper.now.time + (self.options.stop - self.options.start) / STRIDES);
             }
             if let Err(error) = self.stepper.advance(reach) {
                 return self.cross_edge(error, simulation);
@@ -599,16 +596,6 @@ impl Run<'_, '_> {
             self.tell_progress();
         }
         if is_scheduled && self.has_events { self.happen(simulation, false, true) } else { Ok(Course::Continues) }
-    }
-
-    /// The longest step where no state moves.
-    fn stride(&self) -> f64 {
-        let stride = (self.options.stop - self.options.start) / STRIDES;
-        let rows = self.options.output_times.get(self.next_output.saturating_sub(1)..=self.next_output);
-        match rows {
-            Some(&[before, next]) if next > before => stride.min((next - before) / STRIDES_PER_ROW),
-            _ => stride,
-        }
     }
 
     fn begin_pasts(&mut self) {
@@ -726,7 +713,7 @@ impl Run<'_, '_> {
     fn cross_roots(&mut self, crossing: &RootCrossing, simulation: &mut Simulation) -> Result<Course, IntegrateError> {
         let time = crossing.place.time;
         while let Some(&output) = self.options.output_times.get(self.next_output).filter(|&&output| output < time) {
-            let place = self.stepper.between(output)?;
+            let place = self.stepper.read(output)?;
             let row = self.stepper.observe(&place);
             self.push_row(simulation, output, row)?;
             self.next_output += 1;
@@ -982,7 +969,7 @@ impl Run<'_, '_> {
 
     /// The row at a time within the last step.
     fn row_within(&mut self, time: f64) -> Result<Vec<f64>, IntegrateError> {
-        let place = self.stepper.between(time)?;
+        let place = self.stepper.read(time)?;
         let row = self.stepper.observe(&place);
         match row.iter().position(|value| !value.is_finite()) {
             Some(at) => {

@@ -23,7 +23,7 @@ use crate::radau::{Attempt, Radau};
 use crate::rosenbrock::Rosenbrock;
 use crate::simulate::{Inputs, Method, MultipleRoot, SimulateOptions, SingularSlope};
 use crate::spectral::Spectral;
-use crate::unknowns::Care;
+use crate::unknowns::{Care, UnknownSolver};
 
 /// Where another method takes over, the first step is this part of the one that was planned.
 const RESORT_STEP: f64 = 0.1;
@@ -33,6 +33,14 @@ const LARGE: usize = 400;
 
 /// By how much an implicit step may grow at once.
 const MAX_GROWTH: f64 = 8.0;
+
+/// Where no state moves, steps are as long as unknowns that are searched for stay this near to the line through the last two
+/// points, in units of their sizes: of several solutions the one at hand is followed. What is left of them by the line
+/// falls with the square of the step, its fourth power with the eighth, as errors of explicit steps do.
+const LARGEST_STRIDE: f64 = 0.1;
+
+/// The shortest such step, as a part of the time span: unknowns may jump.
+const SHORTEST_STRIDE: f64 = 1e-5;
 
 /// Rates that differ by less, relative to their size, are the same.
 const SAME_RATE: f64 = 1e-3;
@@ -114,15 +122,19 @@ pub(crate) struct Stepper<'s, 'i> {
     /// By how much steps may grow; small after a failed iteration.
     largest_growth: f64,
     is_first_step: bool,
-    /// The first time at which values within steps are asked for.
-    first_reading: f64,
     /// Whether what is carried along came near the border of stability.
     is_pressed: bool,
-    /// The last point that was asked for within a step.
-    found: Option<Found>,
+    /// The last points that were asked for within a step, the latest last.
+    found: Vec<Found>,
+    /// The same and the solver for rows: steps do not depend on what is read.
+    row_found: Vec<Found>,
+    row_solver: Option<UnknownSolver<'s>>,
     pub(crate) taken: Taken,
     pub(crate) constraint_residual_max: f64,
 }
+
+/// Points within a step that are remembered: a parabola goes through three.
+const MAX_FOUND: usize = 3;
 
 /// A point between the ends of a step.
 struct Found {
@@ -156,7 +168,7 @@ impl<'s, 'i> Stepper<'s, 'i> {
             Moment { time, states: start.states.clone(), unknowns: start.unknowns.clone(), rates: vec![0.0; n_states] };
         let model = Model::new(system, inputs, &now, start.parameters.clone(), input_values, modes)?;
         let kind = match options.method {
-            Method::Auto if n_unknowns > LARGE => Kind::Implicit,
+            Method::Auto if n_unknowns > LARGE && n_states > 0 => Kind::Implicit,
             Method::Auto | Method::Explicit => Kind::Explicit,
             Method::Rosenbrock | Method::Radau => Kind::Implicit,
         };
@@ -176,9 +188,10 @@ impl<'s, 'i> Stepper<'s, 'i> {
             memory: None,
             largest_growth: MAX_GROWTH,
             is_first_step: true,
-            first_reading: f64::INFINITY,
             is_pressed: false,
-            found: None,
+            found: Vec::new(),
+            row_found: Vec::new(),
+            row_solver: None,
             taken: Taken::default(),
             constraint_residual_max: 0.0,
         };
@@ -412,7 +425,7 @@ impl<'s, 'i> Stepper<'s, 'i> {
             }
             // Without states there is nothing to integrate: the unknowns at the end are solved for below.
             _ if is_still => {
-                self.explicit.unknowns.copy_from_slice(&self.now.unknowns);
+                self.explicit.unknowns = self.unknowns_ahead(time);
                 Attempt::Solved(Trial { error: 0.0, worst: usize::MAX })
             }
             _ => {
@@ -421,7 +434,7 @@ impl<'s, 'i> Stepper<'s, 'i> {
             }
         };
         let Attempt::Solved(mut trial) = attempt else { return Ok(attempt) };
-        if !is_still && trial.error <= 1.0 && self.first_reading < time {
+        if !is_still && trial.error <= 1.0 {
             trial.error = trial.error.max(self.gap(step)?);
         }
         if trial.error > 1.0 {
@@ -448,8 +461,13 @@ impl<'s, 'i> Stepper<'s, 'i> {
             self.model.solve_unknowns(next.time, &next.states, &mut next.unknowns, Care::Checked)?;
         }
         self.model.equations.rates(&self.next.states, &self.next.unknowns, &mut self.next.rates);
+        if self.next.states == self.now.states && step > SHORTEST_STRIDE * self.span() {
+            let off = self.model.distance_of_searched(&self.next.unknowns, &self.unknowns_ahead(time));
+            trial.error = trial.error.max((off / LARGEST_STRIDE).powi(4));
+        }
         let is_explicit = self.contest.kind() == Kind::Explicit;
-        if is_explicit && self.first_reading < time && self.is_near_border(&self.next, step) {
+        let may_hide = self.model.has_preferred() || self.is_near_border(&self.next, step);
+        if is_explicit && !is_still && may_hide {
             let radius = self.spectral.radius();
             trial.error = trial.error.max(self.explicit.gap(&mut self.model, &self.now, &self.next, radius)?);
             self.model.fill_inputs(time, !is_at_break);
@@ -467,11 +485,6 @@ impl<'s, 'i> Stepper<'s, 'i> {
             _ => 0.0,
         };
         Ok(gap * (self.model.rtol / self.options.rtol))
-    }
-
-    /// Says from which time on values within steps are read; earlier ones are read at the ends of steps only.
-    pub(crate) fn expect_reading(&mut self, from: f64) {
-        self.first_reading = from;
     }
 
     /// By how much a rejected step shrinks.
@@ -643,6 +656,7 @@ impl<'s, 'i> Stepper<'s, 'i> {
 
     fn restart_holding(&mut self, held: Option<&[bool]>) -> Result<(), IntegrateError> {
         self.model.unknown_solver.forget_matrix();
+        self.row_solver.iter_mut().for_each(UnknownSolver::forget_matrix);
         self.contest.restart();
         self.spectral.forget();
         self.prepare_method()?;
@@ -714,6 +728,13 @@ impl<'s, 'i> Stepper<'s, 'i> {
             unknowns: self.now.unknowns.clone(),
             inputs: self.model.input_values.clone(),
         }
+    }
+
+    /// The point where the last step began.
+    pub(crate) fn place_at_start(&self) -> Place {
+        let mut inputs = self.model.input_values.clone();
+        self.model.inputs().fill(self.old.time, true, &mut inputs);
+        Place { time: self.old.time, states: self.old.states.clone(), unknowns: self.old.unknowns.clone(), inputs }
     }
 
     /// Goes on from where another stepper is, which had the unknowns of this one and perhaps more, and takes over its
@@ -876,6 +897,29 @@ impl<'s, 'i> Stepper<'s, 'i> {
         model.equations.evaluator().evaluate(part, &around.point(&place.states, &place.unknowns), values);
     }
 
+    /// As [`Stepper::between`], for rows: whatever is read, at whatever times, steps go on as if nothing had been. They
+    /// keep their own matrix, and what reading costs does not count where methods compete.
+    pub(crate) fn read(&mut self, time: f64) -> Result<Place, IntegrateError> {
+        let cost = self.model.equations.work.cost;
+        let solver = match self.row_solver.take() {
+            Some(solver) => solver,
+            None => {
+                let Model { equations, parameters, input_values: inputs, modes, .. } = &mut self.model;
+                let around = Surroundings { time: self.now.time, parameters, inputs, modes };
+                let mut solver = UnknownSolver::new(equations, &around, &self.now.states, &self.now.unknowns)?;
+                solver.is_trusting = true;
+                solver
+            }
+        };
+        let own = std::mem::replace(&mut self.model.unknown_solver, solver);
+        std::mem::swap(&mut self.found, &mut self.row_found);
+        let result = self.between(time);
+        std::mem::swap(&mut self.found, &mut self.row_found);
+        self.row_solver = Some(std::mem::replace(&mut self.model.unknown_solver, own));
+        self.model.equations.work.cost = cost;
+        result
+    }
+
     /// Values at a time within the last step, on the constraints and with all equations satisfied.
     pub(crate) fn between(&mut self, time: f64) -> Result<Place, IntegrateError> {
         let x = self.fraction(time);
@@ -883,13 +927,18 @@ impl<'s, 'i> Stepper<'s, 'i> {
         if time != self.now.time {
             self.interpolate(x, &mut states)?;
         }
-        let mut unknowns = self.unknowns_on_chord(time);
+        let ends = [self.old.time, self.now.time];
+        self.found.retain(|found| found.ends == ends);
+        let mut unknowns = self.unknowns_on_parabola(time).unwrap_or_else(|| self.unknowns_on_chord(time));
         let inputs = self.inputs_within(time);
         let here = std::mem::replace(&mut self.model.input_values, inputs);
         let result = self.complete(time, &mut states, &mut unknowns);
         let inputs = std::mem::replace(&mut self.model.input_values, here);
         result?;
-        self.found = Some(Found { ends: [self.old.time, self.now.time], time, unknowns: unknowns.clone() });
+        if self.found.len() == MAX_FOUND {
+            self.found.remove(0);
+        }
+        self.found.push(Found { ends, time, unknowns: unknowns.clone() });
         Ok(Place { time, states, unknowns, inputs })
     }
 
@@ -899,13 +948,33 @@ impl<'s, 'i> Stepper<'s, 'i> {
         has_stepped && self.old.states == self.now.states && !self.now.unknowns.is_empty()
     }
 
+    /// Unknowns on the line through both ends of the last step, ahead of it; those of its end where something happened
+    /// since.
+    fn unknowns_ahead(&self, time: f64) -> Vec<f64> {
+        let (step, ahead) = (self.now.time - self.old.time, time - self.now.time);
+        let x = if self.is_first_step || step <= 0.0 { 0.0 } else { ahead / step };
+        self.now.unknowns.iter().zip(&self.old.unknowns).map(|(now, old)| now + x * (now - old)).collect()
+    }
+
+    /// Unknowns on the parabola through the last three points that were asked for within the step, where these came one
+    /// after the other and a time follows them closely, as rows of a table do.
+    fn unknowns_on_parabola(&self, time: f64) -> Option<Vec<f64>> {
+        let [a, b, c] = &self.found[..] else { return None };
+        let is_next = a.time < b.time && b.time < c.time && c.time < time && time - c.time <= 1.5 * (c.time - b.time);
+        let weight = |at: f64, x: f64, y: f64| (time - x) * (time - y) / ((at - x) * (at - y));
+        let (of_a, of_b) = (weight(a.time, b.time, c.time), weight(b.time, a.time, c.time));
+        let of_c = weight(c.time, a.time, b.time);
+        let all = a.unknowns.iter().zip(&b.unknowns).zip(&c.unknowns);
+        is_next.then(|| all.map(|((a, b), c)| of_a * a + of_b * b + of_c * c).collect())
+    }
+
     /// Unknowns on the line between the nearest points on both sides of a time that are known: the ends of the step, and
     /// the last point that was found within it. Steps may be long where no state moves, and equations with several
     /// solutions keep the one that they are at.
     fn unknowns_on_chord(&self, time: f64) -> Vec<f64> {
         let mut before = (self.old.time, &self.old.unknowns);
         let mut after = (self.now.time, &self.now.unknowns);
-        if let Some(found) = self.found.as_ref().filter(|found| found.ends == [before.0, after.0]) {
+        if let Some(found) = self.found.last() {
             *(if found.time <= time { &mut before } else { &mut after }) = (found.time, &found.unknowns);
         }
         let x = if after.0 > before.0 { (time - before.0) / (after.0 - before.0) } else { 1.0 };

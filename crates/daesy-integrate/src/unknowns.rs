@@ -24,6 +24,15 @@ const ROUNDING: f64 = 1e-12;
 /// A slower convergence than this asks for a new matrix.
 const SLOW: f64 = 0.2;
 
+/// How often in a row a first step is believed by the convergence that was seen with its matrix before.
+const MAX_TRUSTED: usize = 8;
+
+/// What is left then has to be this part of what is left else.
+const TRUSTED_GOAL: f64 = 0.1;
+
+/// Convergence is not believed to be faster than this.
+const FASTEST: f64 = 0.02;
+
 /// What dF/dv depends on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Dependence {
@@ -70,6 +79,12 @@ pub(crate) struct UnknownSolver<'s> {
     guess: Vec<f64>,
     dependence: Dependence,
     has_matrix: bool,
+    /// By how much the last steps with the matrix shrank; none where that is not known.
+    rate: Option<f64>,
+    /// How often in a row it was believed.
+    n_trusted: usize,
+    /// Whether it is believed: by rows, which nothing builds upon, and not by stages, whose errors add up.
+    pub(crate) is_trusting: bool,
 }
 
 impl<'s> UnknownSolver<'s> {
@@ -102,6 +117,9 @@ impl<'s> UnknownSolver<'s> {
             guess: vec![0.0; n],
             dependence,
             has_matrix: false,
+            rate: None,
+            n_trusted: 0,
+            is_trusting: false,
         };
         if unknown_solver.closed.is_none() {
             unknown_solver.solver(equations, around.time)?;
@@ -145,7 +163,7 @@ impl<'s> UnknownSolver<'s> {
         states: &[f64],
         unknowns: &[f64],
     ) -> Result<(), IntegrateError> {
-        self.has_matrix = false;
+        (self.has_matrix, self.rate) = (false, None);
         self.solver(equations, around.time)?;
         let point = around.point(states, unknowns);
         equations.evaluator().evaluate(Part::ResidualByUnknowns, &point, &mut self.by_unknowns);
@@ -263,9 +281,15 @@ impl<'s> UnknownSolver<'s> {
                 // One step was not enough: the system is not what it seemed.
                 self.dependence = Dependence::Nonlinear;
             }
-            let rate = if iteration == 0 { 1.0 } else { size / last_size };
+            let seen = self.rate.filter(|_| self.is_trusting && self.n_trusted < MAX_TRUSTED);
+            let rate = if iteration == 0 { seen.unwrap_or(1.0) } else { size / last_size };
+            self.n_trusted = if iteration == 0 { self.n_trusted + 1 } else { 0 };
+            if iteration > 0 {
+                self.rate = Some(rate.max(FASTEST));
+            }
             let forecast = if rate < 0.9 { size * rate / (1.0 - rate) } else { 10.0 * size };
-            if size == 0.0 || forecast <= goal && iteration > 0 || size <= 1e-3 * goal {
+            let enough = if iteration == 0 { TRUSTED_GOAL * goal } else { goal };
+            if size == 0.0 || forecast <= enough || size <= 1e-3 * goal {
                 if rate > SLOW && iteration > 0 {
                     self.has_matrix = false;
                 }
@@ -335,6 +359,9 @@ impl UnknownSolver<'_> {
         }
         self.has_matrix = false;
         equations.evaluator().evaluate(Part::ResidualByUnknowns, &point, &mut self.by_unknowns);
+        if !equations.mend_slopes(Part::ResidualByUnknowns, &point, &mut self.by_unknowns) {
+            return false;
+        }
         let pattern = equations.system.pattern(Part::ResidualByUnknowns);
         let quantities = &equations.system.description().unknowns;
         residual.iter().enumerate().all(|(row, residual)| {

@@ -48,9 +48,9 @@ fn texts_that_double_end_at_a_limit() {
 #[test]
 fn components_that_double_end_at_a_limit() {
     let components = doubled(40, "Real x = 1;", |part| format!("{part} a, b;"));
-    refused_by_limit(&components, "P.M40", "work");
+    refused_by_limit(&components, "P.M40", "memory");
     let recursive = "model A parameter Integer n = 40; A a(n = n - 1) if n > 0; A b(n = n - 1) if n > 0; end A;";
-    refused_by_limit(recursive, "A", "work");
+    refused_by_limit(recursive, "A", "memory");
 }
 
 #[test]
@@ -107,4 +107,31 @@ fn values_used_often_stay_small() {
         text.push_str("y := y * y + y;\n");
     }
     assert_balanced(&flat(&(text + "end f; model M Real p = f(time); end M;"), "M"), 1);
+}
+
+/// Ten thousand equations of components take more work than is allowed without them, and each allows a little more; a
+/// loop beside them that does not end allows nothing.
+#[test]
+fn scalars_allow_the_work_that_they_take() {
+    let model = |more: &str| {
+        format!(
+            "package P
+  model A Real x(start = 0), u, y; parameter Real T = 1; equation T*der(x) = u - x; y = x; end A;
+  model M A a[3334]; equation a[1].u = 1; for i in 2:3334 loop a[i].u = a[i - 1].y; end for; {more} end M;
+end P;"
+        )
+    };
+    let options = || {
+        let mut options = FlattenOptions::default();
+        options.max_work = 300_000;
+        options
+    };
+    let flattened = |text: &str| {
+        let mut library = Library::new();
+        library.add_text("test.mo", text);
+        flatten(&library, "P.M", &options())
+    };
+    assert_balanced(&flattened(&model("")).unwrap(), 3 * 3334);
+    let error = flattened(&model("for i in 1:100000 loop for j in 1:100000 loop end for; end for;")).unwrap_err();
+    assert!(error.findings.iter().any(|one| one.code == "limit" && one.message.contains("work")), "{error}");
 }

@@ -13,7 +13,7 @@ use daesy_graph::finding::Finding;
 use daesy_graph::flat::{FlatDae, VariableKind};
 use daesy_graph::foreign::Remembered;
 use daesy_graph::regular::RegularDae;
-use daesy_graph::{Environment, EvaluationError, Evaluator, Graph, SourceMap, Span, VarId};
+use daesy_graph::{Environment, EvaluationError, Evaluator, Graph, Leaf, SourceMap, Span, VarId};
 use daesy_integrate::{HybridStart, InitializeOptions, Inputs, IntegrateError, initialize_with_events};
 use daesy_structure::linearize::parameter_values;
 use daesy_structure::words::enumerate;
@@ -28,6 +28,10 @@ use crate::inputs::{ParameterValues, StudyInputs};
 use crate::load::{Loaded, quantity_expression};
 use crate::straighten::{Straight, straighten};
 use crate::study::Quantity;
+
+/// Starts that are this far from where the search for them began are refused, unless what is beside the start that was
+/// written bears structure out.
+pub(crate) const LOST: f64 = 1e12;
 
 /// Whether a verb can do without the study's data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -361,7 +365,8 @@ impl Prepared {
     /// The variable that is farthest from where the search for a start began, with its value, if it is more than
     /// `distance` times the value there, or the nominal value, away. Newton's method may have run off along equations that
     /// only rounding satisfies there: what is regular at such a point says nothing about the model. What equations
-    /// determine linearly, such as a flux over a current of nearly zero, may be as large as it likes.
+    /// determine linearly, such as a flux over a current of nearly zero, may be as large as it likes; so may a state that
+    /// enters all equations linearly, such as an energy in J, up to [`LOST`].
     #[must_use]
     pub fn ran_off(&self, start: &HybridStart, distance: f64) -> Option<(&str, f64)> {
         let (regular, description) = (self.system.regular(), self.system.description());
@@ -373,15 +378,22 @@ impl Prepared {
         let derivatives = regular.states.iter().chain(&regular.unknowns);
         let quantities = description.states.iter().chain(&description.unknowns);
         let values = start.initialized.states.iter().chain(&start.initialized.unknowns);
-        let mut farthest = None;
+        let mut far = Vec::new();
         for (((derivative, quantity), &value), is_searched) in derivatives.zip(quantities).zip(values).zip(all) {
             let off = (value - quantity.start).abs() / quantity.start.abs().max(quantity.nominal);
-            let is_far = is_searched && derivative.order == 0 && off > distance;
-            if is_far && farthest.is_none_or(|(most, _, _)| off > most) {
-                farthest = Some((off, quantity.name.as_str(), value));
+            if is_searched && derivative.order == 0 && off > distance {
+                far.push((off, derivative.var, quantity.name.as_str(), value));
             }
         }
-        let (_, name, value) = farthest?;
+        far.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let mut graph = (!far.is_empty()).then(|| regular.flat.graph.clone())?;
+        let mut enters_linearly = |var: VarId| {
+            let initial = regular.flat.initial_equations.iter().flat_map(|equation| [equation.lhs, equation.rhs]);
+            let all = regular.equations.iter().chain(&regular.constraints).map(|equation| equation.residual);
+            all.chain(initial).all(|expr| graph.linear_coefficients(expr, &[Leaf::der(var, 0)]).is_ok())
+        };
+        let farthest = far.into_iter().find(|&(off, var, _, _)| off > LOST || !enters_linearly(var));
+        let (_, _, name, value) = farthest?;
         Some((name, value))
     }
 

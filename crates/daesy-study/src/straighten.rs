@@ -21,7 +21,7 @@ use rustc_hash::FxHashSet;
 use crate::diagnostic::Diagnostic;
 use crate::failure::Failure;
 use crate::load::Loaded;
-use crate::prepare::{Changing, Prepared, Relations, Road, start_time, unregular};
+use crate::prepare::{Changing, LOST, Prepared, Relations, Road, start_time, unregular};
 use crate::start_point::{start_point, start_point_of};
 use crate::study::QuantityValue;
 
@@ -104,10 +104,6 @@ pub(crate) fn straighten(road: &Road<'_>) -> Result<Straight, Failure> {
         (None, None) => Ok(Straight { prepared: prepared?, findings: Vec::new() }),
     }
 }
-
-/// Starts that are this far from where the search for them began are refused, unless what is beside the start that was
-/// written bears structure out.
-const LOST: f64 = 1e12;
 
 /// What is to be done about a start that is far away: nothing if it is near, or the model's own; the model rewritten, if
 /// the derivative array beside the start that was written says that structure misleads.

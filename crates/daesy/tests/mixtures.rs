@@ -59,6 +59,16 @@ fn mixture(rng: &mut fastrand::Rng) -> Mixture {
         let _ = writeln!(equations, "  der(s{at}) = -{rate}*s{at};");
         exact.push((format!("s{at}"), Box::new(move |t| (-rate * t).exp())));
     }
+    for at in 0..rng.usize(0..2) {
+        // A mass that hardly changes and the pressure that follows from it, which changes by as much as it likes.
+        let (mass, stiffness, pressure) = (spread(rng, 1.0, 100.0), spread(rng, 10.0, 1e5), spread(rng, 0.1, 10.0));
+        let rate = 1.0 / spread(rng, 1e-3, 1.0);
+        let flow = mass / stiffness * rate;
+        let _ = writeln!(variables, "  Real m{at}, h{at}(start = 0, fixed = true, stateSelect = StateSelect.prefer);");
+        let _ = writeln!(equations, "  der(m{at}) = {flow}*({pressure} - h{at});");
+        let _ = writeln!(equations, "  m{at} = {mass}*(1 + h{at}/{stiffness});");
+        exact.push((format!("h{at}"), Box::new(move |t| -pressure * (-rate * t).exp_m1())));
+    }
     Mixture { text: format!("model M\n{variables}equation\n{equations}end M;\n"), exact }
 }
 

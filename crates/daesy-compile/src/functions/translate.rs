@@ -40,7 +40,7 @@ impl Program {
         while let Some(&next) = known.get(routines.len()) {
             routines.push(Translation::new(graph, graph.function(next), &mut known).routine()?);
         }
-        Some(Self { routines })
+        Some(Self::of(routines))
     }
 }
 

@@ -3,7 +3,8 @@
 //! A unit of work is one expression looked at, one statement run, one element of an array made, one element of a class
 //! inherited; a pass of a loop, a call and a component count for more, as they take longer. So every way to make the flattener
 //! run for long (loops in loops, functions that call themselves, arrays of arrays, classes that hold each other) ends
-//! at the same limit, whatever it consists of. Memory is estimated from what has been made; the texts and names in it
+//! at the same limit, whatever it consists of. A large model may take more: each scalar variable that has been made
+//! adds to what is allowed, and their number is limited by the memory that they take. Memory is estimated from what has been made; the texts and names in it
 //! are counted as they are made.
 
 use daesy_graph::Span;
@@ -25,6 +26,10 @@ pub(crate) const COMPONENT: usize = 60;
 
 /// Units of work of a call of a function, beside its statements and arguments.
 pub(crate) const CALL: usize = 20;
+
+/// Units of work that each scalar variable allows beyond [`super::FlattenOptions::max_work`]: an equation of a component
+/// takes about 125 of them.
+const PER_SCALAR: u64 = 250;
 
 /// How often the memory is looked at, in units of work.
 const MEMORY_INTERVAL: u64 = 4096;
@@ -48,7 +53,8 @@ impl Flattener<'_> {
             return Err(Refused);
         }
         self.budget.work = self.budget.work.saturating_add(work as u64);
-        if self.budget.work > self.options.max_work {
+        let allowed = self.allowed_work();
+        if self.budget.work > allowed {
             return Err(self.spent("units of work, such as expressions, passes of loops and components", span));
         }
         if self.budget.work >= self.budget.next_look {
@@ -102,8 +108,13 @@ impl Flattener<'_> {
             + self.graph.len() * GRAPH_NODE
     }
 
+    /// Units of work that may be used up, by what has been made so far.
+    fn allowed_work(&self) -> u64 {
+        self.options.max_work.saturating_add(PER_SCALAR.saturating_mul(self.variables.len() as u64))
+    }
+
     fn spent(&mut self, what: &str, span: Span) -> Refused {
-        let limit = usize::try_from(self.options.max_work).unwrap_or(usize::MAX);
+        let limit = usize::try_from(self.allowed_work()).unwrap_or(usize::MAX);
         self.budget.is_spent = true;
         self.limit(what, limit, span)
     }

@@ -112,7 +112,8 @@ pub struct FlattenOptions {
     pub max_depth: usize,
     /// Deepest recursion of functions.
     pub max_recursion: usize,
-    /// Units of work in all: expressions looked at, passes of loops, statements run, elements of arrays, components.
+    /// Units of work beside what scalar variables allow: expressions looked at, passes of loops, statements run, elements
+    /// of arrays, components.
     pub max_work: u64,
     /// Bytes of memory in all, by an estimate.
     pub max_memory: usize,

@@ -1571,7 +1571,8 @@ fn unknowns_that_bend_within_long_steps_are_found() {
     assert!(!run.stderr.contains("multiple-root"), "{}", run.stderr);
     assert_eq!(table.rows.len(), 31);
     for (t, y) in table.column("t").iter().zip(table.column("y")) {
-        assert_close(y, t * t, 1e-9, "y");
+        // Unknowns are solved for to a hundredth of the tolerance.
+        assert_close(y, t * t, 1e-8 * f64::max(1.0, t * t), "y");
     }
 }
 

@@ -258,3 +258,28 @@ fn equations_with_several_solutions_keep_theirs() {
         assert_eq!(n_off, 0, "{state}");
     }
 }
+
+/// Steps, rejected ones too, are the same however many rows are read: of stiff parts, of unknowns that Newton's method
+/// finds, of what rests, with events and without.
+#[test]
+fn steps_do_not_depend_on_the_rows_that_are_read() {
+    let stiff = "Real x(start=1, fixed=true), y(start=0, fixed=true);
+         equation der(x) = -1000*(x - cos(time)); der(y) = x - y^3;";
+    let searched = "Real x(start=1, fixed=true), y(start=1), z(start=0.5);
+         equation der(x) = -y*x; y + exp(y) = x + 3; z^3 + z = x*y;";
+    let resting = "Real x(start=0, fixed=true), y(start=0);
+         equation der(x) = if time < 1 then 1 else 0; y + y^3 = sin(3*time) + x;";
+    let without_states = "Real y(start=0); Boolean b = y > 0.5;
+         equation y + y^3 = sin(3*time) + (if b then 0.01 else 0);";
+    let bouncing = "Real h(start=1, fixed=true), v(start=0, fixed=true);
+         equation der(h) = v; der(v) = -9.81 - 0.1*v*abs(v);
+         when h < 0 then reinit(v, -0.8*pre(v)); end when;";
+    for body in [stiff, searched, resting, without_states, bouncing] {
+        let counts = ["0.003", "0.01", "0.25", "2"].map(|interval| {
+            let model = format!("model M {body} annotation(experiment(StopTime=2, Interval={interval})); end M;");
+            let document = Session::with_model(&model).run(&["simulate", "model.mo", "--json"]).json();
+            [document["steps"].as_u64().unwrap(), document["rejected"].as_u64().unwrap()]
+        });
+        assert!(counts.iter().all(|count| *count == counts[0]), "{counts:?} for {body}");
+    }
+}
