@@ -406,7 +406,6 @@ impl Walk<'_, '_> {
         let Some(mut stepper) = surface.stepper(&system, &self.stepper, self.inputs, self.options, true) else {
             return Ok(None);
         };
-        stepper.expect_reading(f64::NEG_INFINITY);
         let (from, rates) = (stepper.now.time, stepper.rates_here());
         let mut tangents = self.follower.tangents.clone();
         for (tangent, &dt) in tangents.iter_mut().zip(changes) {

@@ -280,7 +280,7 @@ fn tell_refusals(
     }
     let is_explained = !is_final(method, study, loaded) || is_explained(problem, study, &best.result.theta, loaded);
     let (words, refusal) = match (&at_start, on_the_way) {
-        (Some(refusal), _) if !is_explained => return Err(refused(loaded, study, refusal)),
+        (Some(refusal), _) if !is_explained => return Err(study.failure(loaded, refusal)),
         (Some(refusal), _) => ("there is no cost at the start, and the search went on from elsewhere", refusal),
         (None, Some(point)) if !is_explained => {
             ("the search met values without a cost, and may have ended at their border", &point.refusal)
