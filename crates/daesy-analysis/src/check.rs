@@ -20,7 +20,7 @@ use crate::start_report::{ChangedStart, StartReport, changed_to_json};
 use daesy_report::json::ToJson as _;
 use daesy_structure::array_verdict::{self, MAX_UNKNOWNS, StartPoint, StructuralClaim, analyze_at};
 use daesy_structure::linear_verdict::{self, DENSE, LinearVerdict};
-use daesy_structure::linearize::LinearModel;
+use daesy_structure::linearize::{LinearKind, LinearModel};
 use daesy_structure::straighten::special_start;
 use daesy_study::diagnostic::Diagnostic;
 use daesy_study::failure::Failure;
@@ -127,10 +127,16 @@ pub fn check(loaded: &Loaded) -> Check {
     match judged {
         Ok((prepared, mut judged, time)) => {
             let mut told = Vec::new();
-            check.linear = judge_in_parts(loaded, &prepared, time, &mut judged, &mut told);
-            if told.iter().any(|finding| finding.code == SINGULAR && finding.level == Level::Error) {
-                check.diagnostics.retain(|diagnostic| diagnostic.code != SINGULAR);
-            }
+            check.linear = judge_in_parts(loaded, &prepared, time, &mut judged, &mut told)
+                .or_else(|| varying_matrices(&loaded.flat, prepared.system.regular(), time));
+            // An error that goes on from a warning takes its place.
+            let goes_on = |diagnostic: &Diagnostic| {
+                let from = |finding: &Finding| {
+                    finding.level == Level::Error && finding.message.starts_with(&diagnostic.message)
+                };
+                told.iter().any(from)
+            };
+            check.diagnostics.retain(|diagnostic| !goes_on(diagnostic));
             check.diagnostics.append(&mut judged.no_start);
             check.diagnostics.extend(told.iter().map(|finding| Diagnostic::resolve(finding, &loaded.flat.sources)));
             check.verdict = Some(judged.verdict);
@@ -422,8 +428,17 @@ fn judge_in_parts(
     Some(whole)
 }
 
-/// The finding about equations that do not determine all unknowns at the start.
-const SINGULAR: &str = "numerically-singular";
+/// What matrices that depend on time say where they agree with structure.
+fn varying_matrices(flat: &FlatDae, regular: &RegularDae, time: f64) -> Option<LinearVerdict> {
+    if flat.size().unknowns > DENSE || LinearModel::new(flat).ok()?.kind != LinearKind::TimeVarying {
+        return None;
+    }
+    let claim = StructuralClaim {
+        index: regular.verdict.structural_index as usize,
+        degrees_of_freedom: regular.verdict.degrees_of_freedom,
+    };
+    linear_verdict::complete(flat, claim, &[time]).filter(|linear| linear.agrees_with_structure)
+}
 
 /// The variable in a name such as `der(x)`.
 fn variable_of(name: &str) -> &str {

@@ -64,8 +64,9 @@ pub fn input_derivatives(model: &LinearModel, time: f64) -> Option<Vec<usize>> {
 
 /// What matrices add to the verdict of structure and start values: for coefficients that depend on time, which
 /// structure and the start values alone cannot judge, and where a model with constant coefficients was not looked at as
-/// a pencil. What is computed nonlinearly from the rest may hide that something is free, and is left to arrays. The first of the times is the start. Where a model is singular there, but at none of the others, the start is a
-/// special point, which says nothing about the model.
+/// a pencil. What is computed nonlinearly from the rest may hide that something is free, and is left to arrays. The
+/// first of the times is the start. Where a model is singular there, but at none of the others, the start is a special
+/// point, which says nothing about the model.
 #[must_use]
 pub fn complete(flat: &FlatDae, claim: StructuralClaim, times: &[f64]) -> Option<LinearVerdict> {
     if flat.size().unknowns > DENSE {
