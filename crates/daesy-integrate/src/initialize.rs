@@ -28,7 +28,7 @@ pub(crate) mod newton;
 pub(crate) mod problem;
 mod silenced;
 
-use daesy_system::{DaeSystem, GuessRule, Part, StartClass, StartOrigin};
+use daesy_system::{DaeSystem, GuessRule, Part, StartClass, StartOrigin, Watch};
 
 use crate::block_solve::solve_by_blocks;
 use crate::culprit::{CONDITIONS, CONSTRAINTS, Culprit, RESIDUALS, find_culprit};
@@ -40,7 +40,7 @@ use problem::{Problem, Values};
 use silenced::Silenced;
 
 /// How start values are searched.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct InitializeOptions {
     /// Scaled residuals below this count as zero.
     pub tolerance: f64,
@@ -48,11 +48,21 @@ pub struct InitializeOptions {
     pub max_iterations: usize,
     /// So many tolerances may be left where residuals stop shrinking, as they do around roots of higher order.
     pub slack: f64,
+    /// Stops the search.
+    pub watch: Watch,
+}
+
+impl InitializeOptions {
+    /// The usual ones, with a search that can be stopped.
+    #[must_use]
+    pub fn watched(watch: &Watch) -> Self {
+        Self { watch: watch.clone(), ..Self::default() }
+    }
 }
 
 impl Default for InitializeOptions {
     fn default() -> Self {
-        Self { tolerance: 1e-10, max_iterations: 60, slack: 1e3 }
+        Self { tolerance: 1e-10, max_iterations: 60, slack: 1e3, watch: Watch::default() }
     }
 }
 
@@ -131,7 +141,7 @@ pub(crate) fn initialize_from(
 ) -> Result<Initialized, IntegrateError> {
     let problem = Problem::new(system);
     let around = Surroundings { time, parameters, inputs, modes };
-    let mut search = Search::new(Values::new(&problem, &around), *options);
+    let mut search = Search::new(Values::new(&problem, &around), options.clone());
     let given = search.given();
     if let Some(near) = near {
         let free = problem.free.iter().map(|&parameter| near.parameters[parameter as usize]);

@@ -113,8 +113,13 @@ fn sensitive(
     let description = system.description();
     let mut input_values = vec![0.0; description.n_inputs];
     inputs.fill(options.start, true, &mut input_values);
-    let HybridStart { initialized: start, modes } =
-        initialize_with_events(system, options.start, parameters, &input_values, &InitializeOptions::default())?;
+    let HybridStart { initialized: start, modes } = initialize_with_events(
+        system,
+        options.start,
+        parameters,
+        &input_values,
+        &InitializeOptions::watched(&options.watch),
+    )?;
     let tangents = start_tangents(system, &start, options.start, &input_values, &modes, directions)?;
     let mut stepper = Stepper::new(system, inputs, options, options.start, &start, input_values, modes)?;
     stepper.record_stages()?;

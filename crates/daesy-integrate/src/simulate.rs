@@ -419,8 +419,13 @@ pub fn simulate_as_far_as_possible<'i>(
     let description = system.description();
     let mut input_values = vec![0.0; description.n_inputs];
     inputs.fill(options.start, true, &mut input_values);
-    let HybridStart { initialized, modes } =
-        initialize_with_events(system, options.start, parameters, &input_values, &InitializeOptions::default())?;
+    let HybridStart { initialized, modes } = initialize_with_events(
+        system,
+        options.start,
+        parameters,
+        &input_values,
+        &InitializeOptions::watched(&options.watch),
+    )?;
     let mut simulation = Simulation::begin(initialized, options.output_times.len());
     let mut stepper = Stepper::new(system, inputs, options, options.start, &simulation.start, input_values, modes)?;
     stepper.look_at_slopes();

@@ -18,7 +18,7 @@ use daesy_integrate::{HybridStart, InitializeOptions, Inputs, IntegrateError, in
 use daesy_structure::linearize::parameter_values;
 use daesy_structure::words::enumerate;
 use daesy_structure::{RegularizeError, condense, regularize};
-use daesy_system::{DaeSystem, EventLabel, GivenParameter, ParameterError, Part, Point};
+use daesy_system::{DaeSystem, EventLabel, GivenParameter, ParameterError, Part, Point, Watch};
 use rustc_hash::FxHashMap;
 
 use crate::data::Data;
@@ -125,6 +125,8 @@ pub struct Prepared {
     pub decisive: Vec<VarId>,
     /// Where simulations begin, unless they are told otherwise.
     pub start_time: f64,
+    /// Stops the search for a start.
+    pub watch: Watch,
 }
 
 /// The refusal of a model that reads the past of a signal, by those that have none.
@@ -200,6 +202,7 @@ impl Road<'_> {
         let inputs = self.inputs(&system, &parameters)?;
         Ok(Prepared {
             start_time: start_time(self.loaded, self.data.as_deref()),
+            watch: self.loaded.watch.clone(),
             system,
             parameters,
             inputs,
@@ -351,7 +354,7 @@ impl Prepared {
     /// # Errors
     /// What the search says.
     pub fn start(&self, time: f64) -> Result<HybridStart, IntegrateError> {
-        self.start_with(time, &InitializeOptions::default())
+        self.start_with(time, &InitializeOptions::watched(&self.watch))
     }
 
     /// The same where all residuals must vanish: what creeps towards a start may have none.
@@ -359,14 +362,14 @@ impl Prepared {
     /// # Errors
     /// What the search says.
     pub(crate) fn strict_start(&self, time: f64) -> Result<HybridStart, IntegrateError> {
-        self.start_with(time, &InitializeOptions { slack: 1.0, ..InitializeOptions::default() })
+        self.start_with(time, &InitializeOptions { slack: 1.0, ..InitializeOptions::watched(&self.watch) })
     }
 
     /// The variable that is farthest from where the search for a start began, with its value, if it is more than
     /// `distance` times the value there, or the nominal value, away. Newton's method may have run off along equations that
     /// only rounding satisfies there: what is regular at such a point says nothing about the model. What equations
     /// determine linearly, such as a flux over a current of nearly zero, may be as large as it likes; so may a state that
-    /// enters all equations linearly, such as an energy in J, up to [`LOST`].
+    /// enters all equations linearly, such as an energy in J, up to 1e12.
     #[must_use]
     pub fn ran_off(&self, start: &HybridStart, distance: f64) -> Option<(&str, f64)> {
         let (regular, description) = (self.system.regular(), self.system.description());

@@ -201,6 +201,9 @@ impl<'p, 's> Search<'p, 's> {
         let mut iteration = 0;
         self.values.residual(z, &mut self.residual);
         loop {
+            if self.options.watch.is_stopped() {
+                return Err(IntegrateError::Stopped { time });
+            }
             self.linearize(z);
             self.check_finite(z, is_active)?;
             let size = self.size(&self.residual, is_active);

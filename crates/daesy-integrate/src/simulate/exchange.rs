@@ -184,7 +184,13 @@ impl<'s> Exchange<'s> {
     ) -> Result<Self, IntegrateError> {
         let mut values = vec![0.0; system.description().n_inputs];
         inputs.fill(options.start, true, &mut values);
-        let start = initialize_with_events(system, options.start, parameters, &values, &InitializeOptions::default())?;
+        let start = initialize_with_events(
+            system,
+            options.start,
+            parameters,
+            &values,
+            &InitializeOptions::watched(&options.watch),
+        )?;
         Self::at(system, inputs, rules, options, start, values)
     }
 
