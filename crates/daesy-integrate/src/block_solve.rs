@@ -201,6 +201,49 @@ fn settle_patiently(
     Settled::Nowhere
 }
 
+/// Solves F(t, s, v) = 0 one block after the other: the first blocks stay as they are once their own steps would be no
+/// longer than rounding. What an equation with a jump makes of their unknowns, such as an angle within one turn, then is
+/// computed from the same digits in all further steps, where it would jump with the last of them for ever. False where
+/// a block does not settle, or one that is not linear settles far away.
+pub(crate) fn solve_in_order(
+    system: &dyn DaeSystem,
+    around: &Surroundings<'_>,
+    states: &[f64],
+    unknowns: &mut [f64],
+) -> bool {
+    let guess = unknowns.to_vec();
+    let description = system.description();
+    let size = |at: usize, value: f64| value.abs().max(description.unknowns[at].nominal);
+    let range = |block: &Block| block.start as usize..(block.start + block.len) as usize;
+    let mut newton = BlockNewton::new(system);
+    let (mut n_steps, mut last_move) = (0, f64::INFINITY);
+    while n_steps < MAX_STEPS {
+        if newton.step(around, states, unknowns) != Ok(false) {
+            return false;
+        }
+        n_steps += 1;
+        for block in &description.blocks[newton.n_settled..] {
+            let relative = |at: usize| newton.step[at].abs() / size(at, unknowns[at]);
+            let moves = range(block).map(relative).fold(0.0, f64::max);
+            let is_noise = moves <= NOISE && moves >= NO_LESS * last_move;
+            if moves > GOAL && !is_noise {
+                last_move = moves;
+                break;
+            }
+            newton.step[range(block)].fill(0.0);
+            (newton.n_settled, n_steps, last_move) = (newton.n_settled + 1, 0, f64::INFINITY);
+        }
+        if newton.n_settled == description.blocks.len() {
+            let nonlinear = description.blocks.iter().filter(|block| !block.is_linear);
+            return nonlinear.flat_map(range).all(|at| (unknowns[at] - guess[at]).abs() <= NEAR * size(at, guess[at]));
+        }
+        if !newton.advance(unknowns).0.is_finite() {
+            return false;
+        }
+    }
+    false
+}
+
 /// How far a step may lead.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stride {
@@ -353,6 +396,8 @@ struct BlockNewton<'s> {
     /// Blocks that waited for nothing but themselves.
     asleep: Vec<Range<usize>>,
     blocks: Vec<Option<DiagonalBlock>>,
+    /// The first blocks, so many of them, make no step.
+    n_settled: usize,
 }
 
 impl<'s> BlockNewton<'s> {
@@ -370,6 +415,7 @@ impl<'s> BlockNewton<'s> {
             has_waiting: false,
             asleep: Vec::new(),
             blocks: description.blocks.iter().map(|_| None).collect(),
+            n_settled: 0,
         }
     }
 
@@ -384,8 +430,12 @@ impl<'s> BlockNewton<'s> {
         let (residual, jacobian, step) = (&self.residual, &self.jacobian, &mut self.step);
         (self.has_waiting, self.asleep) = (false, Vec::new());
         let mut singular = None;
-        for (block, known) in self.system.description().blocks.iter().zip(&mut self.blocks) {
+        for (at, (block, known)) in self.system.description().blocks.iter().zip(&mut self.blocks).enumerate() {
             let (start, end) = (block.start as usize, (block.start + block.len) as usize);
+            if at < self.n_settled {
+                step[start..end].fill(0.0);
+                continue;
+            }
             let (mut waits, mut waits_for_others) = (false, false);
             for row in start..end {
                 let mut sum = -residual[row];

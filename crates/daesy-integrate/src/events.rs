@@ -842,7 +842,9 @@ impl<'s> EventLoop<'s> {
 
     /// Relations whose event functions an event has made zero, but for errors of solving equations again, have the value
     /// they have at zero: where a when-clause stores `b = x`, `x > pre(b)` is not true after it, in whatever digit `x`
-    /// has changed since. A function that led to the event is as near to zero; there the side it has reached counts.
+    /// has changed since. A function that led to the event is as near to zero; there the side it has reached counts. It
+    /// goes on counting where the event makes the function zero again: where x falls to b and the event stores `b = x`,
+    /// `x >= pre(b)` has become false and stays so, since x is below b a moment later.
     fn take_borders(&mut self, stepper: &Stepper<'_, '_>, wanted: &mut [f64]) {
         let n_switched = self.events.n_switched();
         let differs = |root: &Root| {
@@ -853,12 +855,18 @@ impl<'s> EventLoop<'s> {
             return;
         }
         self.values_here(stepper);
-        let noise = self.noise(stepper);
+        let (noise, rounding) = (self.noise(stepper), self.rounding(stepper));
         for (at, root) in self.events.roots.iter().enumerate() {
             let value = self.roots[at];
-            let is_made_zero = value.abs() <= noise[at] && self.at_event[at].abs() > OUTSIDE * noise[at];
             let held = n_switched + root.held as usize;
-            if is_made_zero && root.is_above(value) != root.is_above(0.0) && matches!(wanted[held], 0.0 | 1.0) {
+            if self.at_event[at].abs() <= OUTSIDE * noise[at] {
+                if self.n_turns[root.held as usize] > 0 && value.abs() <= rounding[at] {
+                    wanted[held] = stepper.model.modes[held];
+                }
+            } else if value.abs() <= noise[at]
+                && root.is_above(value) != root.is_above(0.0)
+                && matches!(wanted[held], 0.0 | 1.0)
+            {
                 wanted[held] = 1.0 - wanted[held];
             }
         }

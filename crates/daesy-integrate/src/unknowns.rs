@@ -9,7 +9,7 @@
 
 use daesy_system::{LinearUnknowns, Part, Quantity};
 
-use crate::block_solve::solve_patiently;
+use crate::block_solve::{solve_in_order, solve_patiently};
 use crate::equations::{Equations, FlatUnknown, Surroundings};
 use crate::error::IntegrateError;
 use crate::initialize::tried_at;
@@ -200,9 +200,16 @@ impl<'s> UnknownSolver<'s> {
             return result;
         }
         unknowns.copy_from_slice(&self.guess);
-        let Some(flat) = solve_patiently(equations.system, around, states, unknowns) else { return result };
+        let flat = solve_patiently(equations.system, around, states, unknowns);
+        if let Some(unknown) = flat {
+            equations.multiple_root.get_or_insert(FlatUnknown { time: around.time, unknown });
+        } else {
+            unknowns.copy_from_slice(&self.guess);
+            if !solve_in_order(equations.system, around, states, unknowns) {
+                return result;
+            }
+        }
         self.has_matrix = false;
-        equations.multiple_root.get_or_insert(FlatUnknown { time: around.time, unknown: flat });
         Ok(())
     }
 

@@ -1421,6 +1421,62 @@ fn a_border_that_an_event_stores_is_not_crossed_by_rounding() {
     }
 }
 
+/// x = min(t, 2 - t) is above x(0.75) from 0.75 to 1.25, where `v > 0.5` turns too and the event stores y, the border's
+/// own value: y falls, is below it a moment later, and has come above it once, not twice.
+#[test]
+fn a_border_that_is_stored_where_a_signal_falls_through_it_is_not_met_again() {
+    for factor in [0.7, 1.0, 2.1, 7.0] {
+        for (rtol, step) in [(1e-4, 0.1), (1e-6, 0.03), (1e-8, 0.1)] {
+            let run = Session::with_model(&format!(
+                "model M Real x(start=0, fixed=true), v(start=0, fixed=true), y(start=1);
+                   discrete Real border(start=10, fixed=true); Integer n(start=0, fixed=true);
+                   Boolean back(start=false, fixed=true), above(start=false, fixed=true);
+                 equation der(x) = if time < 1 then 1 else -1; der(v) = if time < 1 then 0 else 2; y^3 + y = {factor}*x;
+                   back = v > 0.5; above = y >= pre(border);
+                   when {{time > 0.75, change(back) and pre(above)}} then border = y; end when;
+                   when above and not pre(above) then n = pre(n) + 1; end when;
+                 annotation(experiment(StopTime=2, Interval={step}, Tolerance={rtol})); end M;"
+            ))
+            .run(&["simulate", "model.mo"]);
+            assert_eq!(run.status, 0, "{}", run.stderr);
+            assert_eq!(run.table().column("n").last(), Some(&1.0), "{factor} {rtol}");
+        }
+    }
+}
+
+/// An encoder whose lines are closer than the tolerance: the angle grows from 1000 by 1 and passes 10,000 of them.
+#[test]
+fn lines_closer_than_the_tolerance_are_counted() {
+    let run = Session::with_model(
+        "model M Real phi(start=1000.00005, fixed=true); discrete Real next(start=1000.0001, fixed=true);
+           Integer n(start=0, fixed=true);
+         equation der(phi) = 1;
+           when phi >= pre(next) then n = pre(n) + 1; next = 1000.0001 + 1e-4*(pre(n) + 1); end when;
+         annotation(experiment(StopTime=1, Interval=0.1, Tolerance=1e-4)); end M;",
+    )
+    .run(&["simulate", "model.mo"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    assert_eq!(run.table().column("n").last(), Some(&1e4));
+}
+
+/// The angle y of a phasor at -1 is pi or -pi as the last digits of p and q have it, which change with every step of
+/// Newton's method; its cosine is -1 at all times, and x = -t.
+#[test]
+fn an_angle_that_jumps_with_the_last_digit_is_solved_for() {
+    for interval in [1.0, 0.01, 0.001] {
+        let run = Session::with_model(&format!(
+            "model M constant Real pi = 3.141592653589793; Real p(start=1), q(start=1.2), y, x(start=0, fixed=true);
+             equation der(x) = cos(y); p + q^3 = 2 + time; p*q = 1 - 1e-8*(1 + time);
+               y*(2 + x^2) = (2 + x^2)*noEvent(if p*q - 1 + 1e-8*(1 + time) > 0 then -pi else pi);
+             annotation(experiment(StopTime=5, Interval={interval})); end M;"
+        ))
+        .run(&["simulate", "model.mo"]);
+        assert_eq!(run.status, 0, "{}", run.stderr);
+        let x = run.table().column("x").last().copied().unwrap_or(f64::NAN);
+        assert!((x + 5.0).abs() < 5e-6, "{x}");
+    }
+}
+
 /// `reinit(b, ..)` breaks `e = x + 2*b`. e was written as a consequence of the others and follows: x goes on with
 /// exp(-t), and j, whose derivative is that of e, with exp(-t) - 1.
 #[test]
