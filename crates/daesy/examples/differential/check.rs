@@ -70,20 +70,25 @@ impl Model<'_> {
 
     /// A difference is the model's own if tolerances a thousand times smaller move the same variable by a tenth of it, or
     /// by what would be a disagreement: solutions that part so fast depend on every rounding error, and `simulate`
-    /// itself does not know them. It is one of tolerances if it is small and gone with the smaller ones: a column such
+    /// itself does not know them. So is one that parameters with another twelfth digit make: there a relation is decided
+    /// by rounding errors. It is one of tolerances if it is small and gone with the smaller ones: a column such
     /// as the derivative of a fast state at rest is that state's error, divided by its short time constant.
     fn judge(&self, asked: &Asked<'_>, way: Way, difference: &Difference) -> Outcome {
         let words =
             format!("{}: `{}` is off by {:.1e} of its size", asked.words(way), difference.variable, difference.off);
-        let sharp = self.study(asked.stop, SHARP, "", Vec::new());
-        let Some(sharp) = sharp.ok().and_then(|loaded| simulate(&loaded).ok()) else { return Outcome::Differ(words) };
-        let column = |trajectory: &Trajectory| trajectory.table.column(&difference.variable).map(<[f64]>::to_vec);
-        let (Some(mine), Some(its)) = (column(asked.trajectory), column(&sharp)) else {
-            return Outcome::Differ(words);
+        let run = |simulate_lines: &str, rest: &str| {
+            self.study(asked.stop, simulate_lines, rest, Vec::new()).ok().and_then(|loaded| simulate(&loaded).ok())
         };
-        let own = distance(&asked.trajectory.table.columns[0], &mine, &sharp.table.columns[0], &its);
+        let Some(sharp) = run(SHARP, "") else { return Outcome::Differ(words) };
+        let own = moved(asked.trajectory, &sharp, &difference.variable);
         if own.is_nan() || 10.0 * own >= difference.off || own >= ALIKE {
             return Outcome::Sensitive(format!("{words}, and by {own:.1e} with a smaller tolerance"));
+        }
+        if let Some(nearby) = run("", &nearby(asked.parameters)) {
+            let own = moved(asked.trajectory, &nearby, &difference.variable);
+            if own.is_nan() || 10.0 * own >= difference.off {
+                return Outcome::Sensitive(format!("{words}, and by {own:.1e} with other rounding errors"));
+            }
         }
         let again = Asked { trajectory: &sharp, tolerance: SHARP, ..*asked };
         match again.take(way) {
@@ -125,8 +130,10 @@ pub fn compare(model: &Model<'_>) -> Outcome {
     let stop = end.map(|end| start + model.share * (end - start));
     let Ok(loaded) = model.study(stop, "", "", Vec::new()) else { return Outcome::Unusable };
     let Ok(trajectory) = simulate(&loaded) else { return Outcome::Unusable };
-    let Some((name, value)) = parameter(&loaded, model.pick) else { return Outcome::Unusable };
-    let asked = Asked { model, stop, trajectory: &trajectory, tolerance: "", name: &name, value };
+    let parameters = plain_parameters(&loaded);
+    let Some((name, value)) = parameters.get(model.pick % parameters.len().max(1)) else { return Outcome::Unusable };
+    let asked =
+        Asked { model, stop, trajectory: &trajectory, tolerance: "", parameters: &parameters, name, value: *value };
     let uq = ["monte-carlo", "collocation", "galerkin"].map(Way::Moments);
     let costs = ["output-error", "pem", "ml"].map(Way::Cost);
     let mut n_answers = 0;
@@ -150,9 +157,9 @@ enum Road {
     Elsewhere(Difference),
 }
 
-/// A real parameter that has a value and may be given another.
-fn parameter(loaded: &Loaded, pick: usize) -> Option<(String, f64)> {
-    let values = daesy::linearize::parameter_values(&loaded.flat).ok()?;
+/// Real parameters that have a value and may be given another.
+fn plain_parameters(loaded: &Loaded) -> Vec<(String, f64)> {
+    let Ok(values) = daesy::linearize::parameter_values(&loaded.flat) else { return Vec::new() };
     let is_plain = |variable: &Variable| {
         variable.kind == VariableKind::Parameter
             && variable.value_type == ValueType::Real
@@ -160,11 +167,27 @@ fn parameter(loaded: &Loaded, pick: usize) -> Option<(String, f64)> {
             && !variable.is_final
             && variable.fixed != Some(false)
     };
-    let all = loaded.flat.variables.iter().zip(&values);
-    let plain: Vec<(&Variable, &f64)> =
-        all.filter(|(variable, value)| is_plain(variable) && value.is_finite() && **value != 0.0).collect();
-    let (variable, value) = plain.get(pick % plain.len().max(1))?;
-    Some((variable.name.clone(), **value))
+    let all = loaded.flat.variables.iter().zip(values);
+    all.filter(|(variable, value)| is_plain(variable) && value.is_finite() && *value != 0.0)
+        .map(|(variable, value)| (variable.name.clone(), value))
+        .collect()
+}
+
+/// A table of a study in which parameters differ in the twelfth digit, each by another amount.
+fn nearby(parameters: &[(String, f64)]) -> String {
+    let lines = parameters.iter().enumerate().map(|(at, (name, value))| {
+        let change = 1e-12 * (1 + at % 5) as f64;
+        format!("\"{name}\" = {:e}\n", value * (1.0 + change))
+    });
+    format!("[parameters]\n{}", lines.collect::<String>())
+}
+
+/// By how much a variable differs between two trajectories, in units of its size; 0 if one has no such column.
+fn moved(first: &Trajectory, second: &Trajectory, variable: &str) -> f64 {
+    match (first.table.column(variable), second.table.column(variable)) {
+        (Some(mine), Some(its)) => distance(&first.table.columns[0], mine, &second.table.columns[0], its),
+        _ => 0.0,
+    }
 }
 
 /// The largest difference between two curves at common times, in units of the first one's size.
@@ -197,6 +220,8 @@ struct Asked<'a> {
     trajectory: &'a Trajectory,
     /// Lines that the table `simulate` of a study has for tolerances.
     tolerance: &'a str,
+    /// All that may be given other values.
+    parameters: &'a [(String, f64)],
     name: &'a str,
     value: f64,
 }
