@@ -619,6 +619,10 @@ impl Watcher<'_, '_> {
         let live_sample = LiveSample { time: *time, inputs: &inputs, measurements: &values[n_inputs..] };
         let update = match self.filters.update(&live_sample) {
             Ok(update) => update,
+            Err(error @ LiveError::BeforeStart { .. }) => {
+                findings.push(note(Level::Note, "early-sample", format!("{error}: it is left out")));
+                return summary.leave_out(tell, Some(*time), findings);
+            }
             Err(error) => {
                 let message = format!("{error}: the sample is left out, and the filter stays where it was");
                 findings.push(note(Level::Error, "filter-broke", message));

@@ -174,13 +174,19 @@ impl LinearStudy {
         self
     }
 
-    /// The study with a single sample: at a time, under inputs, `value_of` those of the columns by the position of the
-    /// input. Impulses at the start count.
+    /// The study with a single sample, the last of some `times`, of which the others are from before the start;
+    /// `values_of` gives the columns at all of them by the position of the input. Impulses at the start count.
     #[must_use]
-    pub fn with_first_sample(&self, theta: &[f64], start: f64, time: f64, value_of: &dyn Fn(usize) -> f64) -> Self {
-        let mut timeline = self.timeline.with_samples(f64::NEG_INFINITY, &|at| vec![value_of(at)]);
-        let none = vec![f64::NAN; self.measured.len()];
-        let experiment = timeline.lay_out(&self.symbols, theta, start, &[time], &none, 0);
+    pub fn with_first_sample(
+        &self,
+        theta: &[f64],
+        start: f64,
+        times: &[f64],
+        values_of: &dyn Fn(usize) -> Vec<f64>,
+    ) -> Self {
+        let mut timeline = self.timeline.with_samples(f64::NEG_INFINITY, values_of);
+        let none = vec![f64::NAN; times.len() * self.measured.len()];
+        let experiment = timeline.lay_out(&self.symbols, theta, start, times, &none, times.len() - 1);
         Self { experiments: vec![experiment], timeline, ..self.clone() }
     }
 

@@ -25,7 +25,7 @@ use crate::linear_study::{LinearStudy, SignalsWanted, posed};
 use crate::load::{Loaded, quantity_expression};
 use crate::prediction_study::{PredictionStudy, filter_kind};
 use crate::prepare::start_time;
-use crate::problem::{Linearity, Problem, refuse_unsaid_accuracy, study_of};
+use crate::problem::{Linearity, Problem, SAME_TIME, refuse_unsaid_accuracy, study_of};
 use crate::study::{Hold, InputSource, Study};
 
 /// Samples that stand for those to come when a model is prepared.
@@ -168,6 +168,14 @@ pub enum LiveError {
         /// Steps of the filter in between.
         n_steps: f64,
     },
+    /// A sample from before the study starts: its inputs are remembered, its measurements are not used.
+    #[error("the sample at t = {time} is from before t = {start}, at which the study starts")]
+    BeforeStart {
+        /// When.
+        time: f64,
+        /// The start of the study.
+        start: f64,
+    },
     /// A sample that is not later than the one before it.
     #[error("the sample at t = {time} is not later than the one at t = {last}")]
     NotLater {
@@ -285,7 +293,8 @@ impl LiveModel {
         match &self.form {
             LiveForm::Linear(study) => {
                 let engine = || Engine::Linear { study, filter: None };
-                let lives = thetas.iter().map(|theta| Live { model: self, theta, engine: engine(), last: None });
+                let lives =
+                    thetas.iter().map(|theta| Live { model: self, theta, engine: engine(), early: None, last: None });
                 Ok(of(&mut lives.collect::<Vec<_>>()))
             }
             LiveForm::Nonlinear(study, kind) => {
@@ -296,7 +305,7 @@ impl LiveModel {
                     let filter = Box::new(problem.live(theta, *kind)?);
                     let inputs = Box::new(study.experiments[0].inputs.clone());
                     let engine = Engine::Nonlinear { filter, inputs, state: None };
-                    lives.push(Live { model: self, theta, engine, last: None });
+                    lives.push(Live { model: self, theta, engine, early: None, last: None });
                 }
                 Ok(of(&mut lives))
             }
@@ -328,7 +337,7 @@ impl LiveModel {
             (LiveForm::Nonlinear(..), None) => return Err(LiveError::NoProblem),
             (LiveForm::Linear(study), _) => Engine::Linear { study, filter: None },
         };
-        Ok(Live { model: self, theta: &self.theta, engine, last: None })
+        Ok(Live { model: self, theta: &self.theta, engine, early: None, last: None })
     }
 
     /// What is to be told of an error that the study is at fault for.
@@ -340,7 +349,7 @@ impl LiveModel {
         }
     }
 
-    /// When an experiment begins whose first sample is at a time.
+    /// When an experiment begins whose first sample, not before the start of the study, is at a time.
     fn start(&self, first: f64) -> f64 {
         self.start.unwrap_or(first).min(first)
     }
@@ -488,6 +497,8 @@ pub struct Live<'p> {
     /// Values of the unknowns.
     theta: &'p [f64],
     engine: Engine<'p>,
+    /// The last sample from before the start.
+    early: Option<Last>,
     last: Option<Last>,
 }
 
@@ -521,12 +532,18 @@ impl Live<'_> {
     /// Takes a sample.
     ///
     /// # Errors
-    /// When it is not later than the one before, or the filter gives up: it is then as it was.
+    /// When it is from before the start of the study or not later than the one before, or the filter gives up: it is
+    /// then as it was, but for the inputs of an early sample, which hold at the start.
     pub fn update(&mut self, sample: &LiveSample<'_>) -> Result<LiveUpdate, LiveError> {
         if let Some(last) = self.last.as_ref().filter(|last| sample.time <= last.time) {
             return Err(LiveError::NotLater { time: sample.time, last: last.time });
         }
-        let last = self.last.as_ref();
+        let here = || Last { time: sample.time, inputs: sample.inputs.to_vec() };
+        if let Some(start) = self.model.start.filter(|start| sample.time < start - SAME_TIME * start.abs()) {
+            self.early = Some(here());
+            return Err(LiveError::BeforeStart { time: sample.time, start });
+        }
+        let last = self.last.as_ref().or(self.early.as_ref());
         let update = match &mut self.engine {
             Engine::Linear { study, filter } => {
                 let before = filter.as_ref().map(|filter| filter.state().clone());
@@ -539,7 +556,7 @@ impl Live<'_> {
                 found.inspect_err(|_| *state = before)?
             }
         };
-        self.last = Some(Last { time: sample.time, inputs: sample.inputs.to_vec() });
+        self.last = Some(here());
         Ok(update)
     }
 
@@ -609,7 +626,7 @@ impl Live<'_> {
         let sample = LiveSample { time: *time, inputs, measurements: &[] };
         match &mut self.engine {
             Engine::Linear { study, filter } => {
-                let made = first_filter(self.model, self.theta, study, &sample)?.filter;
+                let made = first_filter(self.model, self.theta, study, None, &sample)?.filter;
                 let [numbers, lengths] = rest else { return Ok(false) };
                 let Some(state) = made.state().with_numbers(numbers) else { return Ok(false) };
                 let filter = filter.insert(Box::new(made));
@@ -646,10 +663,17 @@ fn first_filter(
     model: &LiveModel,
     theta: &[f64],
     study: &LinearStudy,
+    early: Option<&Last>,
     sample: &LiveSample<'_>,
 ) -> Result<First, LiveError> {
-    let value = |at: usize| model.sources.get(at).copied().flatten().map_or(0.0, |at| sample.inputs[at]);
-    let own = study.with_first_sample(theta, model.start(sample.time), sample.time, &value);
+    let mut times: Vec<f64> = early.iter().map(|early| early.time).collect();
+    times.push(sample.time);
+    let values = |at: usize| {
+        let source = model.sources.get(at).copied().flatten();
+        let inputs = early.iter().map(|early| early.inputs.as_slice()).chain([sample.inputs]);
+        inputs.map(|inputs| source.map_or(0.0, |at| inputs[at])).collect()
+    };
+    let own = study.with_first_sample(theta, model.start(sample.time), &times, &values);
     let likelihood = Likelihood::new(&own, theta, FilterOptions::default())?;
     let filter = likelihood.filter_at_start(theta, 0)?;
     let mut experiments = daesy_estimate::descriptor::ParametricModel::experiments(&own).to_vec();
@@ -672,8 +696,8 @@ fn update_linear(
             };
             (filter, study.between_samples(theta, [last.time, sample.time], &values))
         }
-        (filter, _) => {
-            let First { filter: made, experiment } = first_filter(model, theta, study, sample)?;
+        (filter, early) => {
+            let First { filter: made, experiment } = first_filter(model, theta, study, early, sample)?;
             (filter.insert(Box::new(made)), experiment)
         }
     };
@@ -714,15 +738,13 @@ fn update_nonlinear(
     last: Option<&Last>,
     sample: &LiveSample<'_>,
 ) -> Result<LiveUpdate, LiveError> {
-    let state = match (state, last) {
-        (Some(state), Some(last)) => {
-            set_inputs(model, inputs, &[last.time, sample.time], &[&last.inputs, sample.inputs]);
-            state
-        }
-        (state, _) => {
-            set_inputs(model, inputs, &[sample.time], &[sample.inputs]);
-            state.insert(Box::new(filter.begin(model.start(sample.time), inputs)?))
-        }
+    match last {
+        Some(last) => set_inputs(model, inputs, &[last.time, sample.time], &[&last.inputs, sample.inputs]),
+        None => set_inputs(model, inputs, &[sample.time], &[sample.inputs]),
+    }
+    let state = match state {
+        Some(state) => state,
+        None => state.insert(Box::new(filter.begin(model.start(sample.time), inputs)?)),
     };
     let n_steps = filter.n_steps(state, sample.time);
     if n_steps > MAX_STEPS_TO_SAMPLE {

@@ -481,7 +481,7 @@ fn measured(study: &Study) -> Result<Vec<MeasuredSignal>, Vec<Finding>> {
 }
 
 /// Times that differ by less than this fraction are the same: `start + transient` is a rounded sum.
-const SAME_TIME: f64 = 1e-12;
+pub(crate) const SAME_TIME: f64 = 1e-12;
 
 fn records(loaded: &Loaded, study: &Study, measured: &[MeasuredSignal]) -> Result<Vec<Record>, Failure> {
     if loaded.n_experiments() == 0 {

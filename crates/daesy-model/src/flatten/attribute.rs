@@ -736,14 +736,10 @@ impl<'a> Flattener<'a> {
                 Some(_) => None,
             };
             if let Some(message) = problem {
-                let known: Vec<&str> = self
-                    .variables
-                    .iter()
-                    .filter(|variable| variable.kind == VariableKind::Parameter)
-                    .map(|variable| variable.name.as_str())
-                    .collect();
+                let free = self.variables.iter().filter(|it| it.kind == VariableKind::Parameter && !it.is_final);
+                let known = free.map(|variable| variable.name.as_str());
                 let mut finding = Finding::error("unknown-parameter", Span::NONE, message).with_names([name.clone()]);
-                finding.help = Self::suggest(&name, known);
+                finding.help = Self::suggest(&name, known).filter(|_| found.is_none());
                 self.report(finding);
                 self.refused_values.push(name);
             }

@@ -666,13 +666,18 @@ impl<'a> Flattener<'a> {
         }
     }
 
+    /// Marks the variables of parameters that became structural after they were made.
+    pub(crate) fn copy_structural_marks(&mut self) {
+        for (variable, &prim) in self.variables.iter_mut().zip(&self.var_prims) {
+            variable.is_structural = self.prims[prim.0 as usize].is_structural;
+        }
+    }
+
     /// Parameters must not depend on each other in a circle, branches that are not taken left aside.
     fn check_parameter_cycles(&mut self) {
         while let Some(chain) = self.parameter_cycle() {
             if self.take_branches(&chain) {
-                for (variable, &prim) in self.variables.iter_mut().zip(&self.var_prims) {
-                    variable.is_structural = self.prims[prim.0 as usize].is_structural;
-                }
+                self.copy_structural_marks();
                 continue;
             }
             let mut names: Vec<String> = chain.iter().map(|&at| self.variables[at].name.clone()).collect();

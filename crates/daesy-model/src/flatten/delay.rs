@@ -1,6 +1,6 @@
 //! `delay` [@modelica36, sec. 3.7.4.1].
 //!
-//! A signal that changes at events only is a list of changes, and so is the delayed one. The changes that are under way
+//! A time of zero that parameters give delays nothing. A signal that changes at events only is a list of changes, and so is the delayed one. The changes that are under way
 //! wait in a queue of discrete variables, the next one first:
 //!
 //! ```text
@@ -107,6 +107,10 @@ impl<'a> Flattener<'a> {
             let (true, &[item, lag]) = (called == function, self.graph.args(args)) else { continue };
             let span = self.delays.spans.get(&expr).copied().unwrap_or(Span::NONE);
             let is_fixed = self.variability_of(lag) <= Variability::Parameter;
+            if is_fixed && self.is_known_zero(lag, span) {
+                substitution.replace(expr, item);
+                continue;
+            }
             let output = match self.event_value(item).filter(|_| is_fixed) {
                 Some(value) => {
                     let queue = self.queue(value, lag, span);
@@ -119,6 +123,20 @@ impl<'a> Flattener<'a> {
         }
         self.apply_everywhere(&mut substitution);
         Ok(())
+    }
+
+    /// Whether a time that parameters give is zero, so that nothing is delayed; these parameters are then structural.
+    fn is_known_zero(&mut self, lag: ExprId, span: Span) -> bool {
+        if !self.can_be_known(lag) {
+            return false;
+        }
+        let marks: Vec<bool> = self.prims.iter().map(|prim| prim.is_structural).collect();
+        let is_zero = self.known_number(lag, span).is_ok_and(|lag| lag == 0.0);
+        if !is_zero {
+            self.prims.iter_mut().zip(marks).for_each(|(prim, mark)| prim.is_structural = mark);
+        }
+        self.copy_structural_marks();
+        is_zero
     }
 
     /// What a signal was some time ago, by its history.

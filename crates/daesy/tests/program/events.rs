@@ -1047,6 +1047,22 @@ fn a_delayed_state_follows_the_method_of_steps() {
     }
 }
 
+/// A delay by nothing is the signal itself [MLS 3.6, 3.7.4.1: 0 <= delayTime], also in a loop: x' = -x, and
+/// y = 1 + y/2 = 2.
+#[test]
+fn a_delay_of_zero_is_the_signal() {
+    let table = table_of(
+        "model M parameter Real T = 0; Real x(start=1, fixed=true), y; Integer n, m;
+         equation der(x) = -delay(x, T); y = 1 + 0.5*delay(y, 0); n = integer(4*x); m = integer(delay(n, 2*T));
+         annotation(experiment(StopTime=1, Interval=0.1, Tolerance=1e-9)); end M;",
+    );
+    for (row, &t) in table.column("t").iter().enumerate() {
+        assert_close(table.column("x")[row], (-t).exp(), 1e-8, "decay");
+        assert_close(table.column("y")[row], 2.0, 1e-12, "loop");
+        assert_eq!(table.column("m")[row], table.column("n")[row]);
+    }
+}
+
 /// What jumps at 1 jumps 0.3 later, and the delay of a signal by a time that varies is its value then.
 #[test]
 fn jumps_of_a_varying_signal_arrive_late() {

@@ -128,6 +128,38 @@ fn a_model_without_disturbances_is_watched_as_it_is_estimated() {
     compare(&tanks.with("study.toml", &study).with("record.csv", &record), "study.toml", "record.csv", &["h1", "q"]);
 }
 
+/// Samples from before the start say what inputs are at the start, and nothing else: the state is known there, by hand
+/// x(2) = u + (1 - u) exp(-0.3) with the u = -1 that is held since 1.5.
+#[test]
+fn a_stream_begins_at_the_start_that_the_study_says() {
+    let mut record = "t,u,y\n".to_owned();
+    for at in 0..9 {
+        record.push_str(&format!("{},{},{}\n", 0.5 * at as f64, (at * 7) % 5 - 2, 0.3 * at as f64));
+    }
+    let model = |rate: &str| {
+        format!(
+            "model M input Real u; Real x(start = 1, fixed = true), y; equation der(x) = -{rate} + u; y = x; end M;"
+        )
+    };
+    for (rate, hold) in [("x", "zoh"), ("x", "foh"), ("x*cosh(0*x)", "zoh")] {
+        let study = format!(
+            "[model]\nfile = \"model.mo\"\n[inputs]\nu = {{ column = \"u\", hold = \"{hold}\" }}\n[measurements]\n\
+             y = {{ column = \"y\", std = 0.1 }}\n[estimate]\nsignals = [\"x\"]\n[data]\nfile = \"record.csv\"\n\
+             time = \"t\"\n[simulate]\nstart = 1.7\nrtol = 1e-11\natol = 1e-12\n"
+        );
+        let session = Session::with_model(&model(rate)).with("study.toml", &study).with("record.csv", &record);
+        compare(&session, "study.toml", "record.csv", &["x"]);
+        let objects = session.run_with(&["watch", "study.toml", "--quiet"], &record).objects();
+        for object in &objects[..4] {
+            assert_eq!(object["findings"][0]["code"], "early-sample", "{object}");
+        }
+        if hold == "zoh" {
+            let found = objects[4]["estimates"]["x"][0].as_f64().unwrap();
+            assert!((found - (-1.0 + 2.0 * (-0.3f64).exp())).abs() < 1e-8, "{found}");
+        }
+    }
+}
+
 #[test]
 fn an_index_3_pendulum_is_watched_as_it_is_estimated() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../problems/pendulum");
