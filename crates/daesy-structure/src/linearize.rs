@@ -243,7 +243,8 @@ impl LinearModel {
 
     /// Reads the coefficients of a flat model, as expressions in the unknown parameters and all that depends on them:
     /// these are never replaced by their values. The solutions are those of the model; the index may be smaller, where
-    /// derivatives of functions of time were put in.
+    /// derivatives of functions of time were put in, or larger, where an input is differentiated: a variable of the same
+    /// name equals it then, and is differentiated in its place.
     ///
     /// # Errors
     /// As [`LinearModel::new`].
@@ -254,7 +255,7 @@ impl LinearModel {
     fn read(flat: &FlatDae, unknowns: &[VarId], rates: Rates) -> Result<Self, Box<Finding>> {
         refuse_events(flat)?;
         let parameter_of = parameter_values(flat)?;
-        let layout = Layout::new(flat)?;
+        let layout = Layout::new(flat, rates)?;
         let mut graph = flat.graph.clone();
         let mut extractor = LinearExtractor::new(&mut graph, &layout.leaves);
         let mut reach = Reach::new();
@@ -310,6 +311,14 @@ impl LinearModel {
             f.entries.push(Entry { row, column: chain.derivative, derivatives: vec![one] });
             let (of, derivative) = (&layout.variables[chain.of as usize], &layout.variables[chain.derivative as usize]);
             let text = format!("{} = der({})", derivative.name, of.name);
+            equations.push(LinearEquation { text, flat_row: None, span: Span::NONE });
+        }
+        let minus_one = graph.number(-1.0);
+        for copy in &layout.copies {
+            let row = equations.len() as u32;
+            f.entries.push(Entry { row, column: copy.copy, derivatives: vec![one] });
+            g.entries.push(Entry { row, column: copy.input, derivatives: vec![minus_one] });
+            let text = format!("variable {0} = input {0}", layout.variables[copy.copy as usize].name);
             equations.push(LinearEquation { text, flat_row: None, span: Span::NONE });
         }
         let coefficients = Coefficients { graph, e, f, g, forcing };
@@ -790,6 +799,12 @@ struct DerivativeChain {
     derivative: u32,
 }
 
+/// A variable that equals an input which is differentiated in an equation.
+struct InputCopy {
+    copy: u32,
+    input: u32,
+}
+
 /// Which leaf is which column.
 struct Layout {
     leaves: Vec<Leaf>,
@@ -797,10 +812,11 @@ struct Layout {
     variables: Vec<LinearVariable>,
     inputs: Vec<String>,
     chains: Vec<DerivativeChain>,
+    copies: Vec<InputCopy>,
 }
 
 impl Layout {
-    fn new(flat: &FlatDae) -> Result<Self, Box<Finding>> {
+    fn new(flat: &FlatDae, rates: Rates) -> Result<Self, Box<Finding>> {
         let mut highest = vec![0u16; flat.variables.len()];
         let (mut reach, mut leaves) = (Reach::new(), Vec::new());
         for equation in &flat.equations {
@@ -809,7 +825,7 @@ impl Layout {
                 if let Leaf::Var { var, order } = leaf {
                     highest[var.index()] = highest[var.index()].max(order);
                     let variable = &flat.variables[var.index()];
-                    if order > 0 && variable.kind == VariableKind::Input {
+                    if order > 0 && variable.kind == VariableKind::Input && rates == Rates::Kept {
                         let message = format!("the input `{}` is differentiated in an equation", variable.name);
                         return Err(Box::new(
                             Finding::error("nonlinear", equation.span, message).with_names([&variable.name]).with_help(
@@ -826,6 +842,7 @@ impl Layout {
             variables: Vec::new(),
             inputs: Vec::new(),
             chains: Vec::new(),
+            copies: Vec::new(),
         };
         let of_kind = |kind: VariableKind| {
             flat.variables
@@ -839,23 +856,34 @@ impl Layout {
             layout.variables.push(LinearVariable { name: variable.name.clone(), is_output: variable.is_output });
         }
         for (column, (var, variable)) in of_kind(VariableKind::Continuous).enumerate() {
-            let mut of = column as u32;
-            let mut name = variable.name.clone();
-            for order in 1..highest[var.index()] {
-                name = format!("der({name})");
-                let derivative = layout.variables.len() as u32;
-                layout.variables.push(LinearVariable { name: name.clone(), is_output: false });
-                layout.chains.push(DerivativeChain { of, derivative });
-                layout.push(Leaf::der(var, order), Column::Variable(derivative));
-                of = derivative;
-            }
-            layout.push(Leaf::der(var, highest[var.index()].max(1)), Column::Derivative(of));
+            layout.push_derivatives(var, &variable.name, column as u32, highest[var.index()].max(1));
         }
         for (var, variable) in of_kind(VariableKind::Input) {
-            layout.push(Leaf::var(var), Column::Input(layout.inputs.len() as u32));
+            let input = layout.inputs.len() as u32;
+            layout.push(Leaf::var(var), Column::Input(input));
             layout.inputs.push(variable.name.clone());
+            if highest[var.index()] > 0 {
+                let copy = layout.variables.len() as u32;
+                layout.variables.push(LinearVariable { name: variable.name.clone(), is_output: false });
+                layout.copies.push(InputCopy { copy, input });
+                layout.push_derivatives(var, &variable.name, copy, highest[var.index()]);
+            }
         }
         Ok(layout)
+    }
+
+    /// The derivatives of a variable, or of the copy of an input, in some column: all below the highest are variables.
+    fn push_derivatives(&mut self, var: VarId, name: &str, column: u32, highest: u16) {
+        let (mut of, mut name) = (column, name.to_owned());
+        for order in 1..highest {
+            name = format!("der({name})");
+            let derivative = self.variables.len() as u32;
+            self.variables.push(LinearVariable { name: name.clone(), is_output: false });
+            self.chains.push(DerivativeChain { of, derivative });
+            self.push(Leaf::der(var, order), Column::Variable(derivative));
+            of = derivative;
+        }
+        self.push(Leaf::der(var, highest), Column::Derivative(of));
     }
 
     fn push(&mut self, leaf: Leaf, column: Column) {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::session::{Session, Table, finding};
+use crate::session::{Session, Table, codes, finding};
 
 /// Flow of the Nile at Aswan, 1871 to 1970, in 10^8 m^3 a year.
 const NILE: [f64; 100] = [
@@ -911,4 +911,36 @@ fn an_output_error_fit_weighs_priors_against_the_accuracy_that_is_given() {
             assert!((found - expected).abs() < 1e-7, "{method}: {name} = {found} for {expected}");
         }
     }
+}
+
+/// An input that an equation differentiates leaves a model linear: x' = -x + r' with r = sin(t) has
+/// x = (cos t + sin t + exp(-t))/2, and v' = -v + r'' has v = (cos t - sin t - exp(-t))/2. A held column jumps, and has
+/// no derivative.
+#[test]
+fn an_input_that_is_differentiated_leaves_a_model_linear() {
+    let model = "model M input Real r; Real x(start = 1, fixed = true), v(start = 0, fixed = true), s; \
+                 equation der(x) = -x + der(r); s = der(r); der(v) = -v + der(s); end M;";
+    let data: String = (0..21).map(|at| format!("{},0,0.3\n", 0.1 * f64::from(at))).collect();
+    let study = |input: &str| {
+        format!(
+            "[model]\nfile = \"model.mo\"\n[inputs]\nr = {{ {input} }}\n[measurements]\nx = {{ column = \"y\", std = 0.1 }}\n\
+             [estimate]\nsignals = [\"x\", \"v\"]\n[data]\nfile = \"d.csv\"\ntime = \"t\"\n"
+        )
+    };
+    let session = Session::with_model(model).with("d.csv", &format!("t,u,y\n{data}"));
+    let session = session.with("study.toml", &study("expression = \"sin(time)\""));
+    let run = session.run(&["estimate", "study.toml", "-o", "e.csv", "--json"]);
+    assert_eq!((run.status, codes(&run.json())), (0, Vec::new()), "{}", run.stderr);
+    let table = Table::parse(&std::fs::read_to_string(session.path("e.csv")).unwrap());
+    for (row, t) in table.column("t").into_iter().enumerate() {
+        let (sine, cosine) = t.sin_cos();
+        let expected = [("x", (cosine + sine + (-t).exp()) / 2.0), ("v", (cosine - sine - (-t).exp()) / 2.0)];
+        for (name, expected) in expected {
+            let found = table.column(name)[row];
+            assert!((found - expected).abs() < 1e-10, "{name}({t}) = {found}, not {expected}");
+        }
+    }
+    let session = session.with("study.toml", &study("column = \"u\", hold = \"zoh\""));
+    let run = session.run(&["estimate", "study.toml", "--json"]);
+    assert_eq!((run.status, codes(&run.json())), (1, vec!["input-not-smooth"]), "{}", run.stderr);
 }
