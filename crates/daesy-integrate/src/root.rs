@@ -162,7 +162,8 @@ fn confirm(
 
 /// Dulls event functions that were at rest at zero throughout the last step: to within the rounding of the states, as
 /// where a mass rests at its stop, for that says nothing of their side; or to within the error of the states, where
-/// their side makes no difference. True where one was.
+/// their side makes no difference. States that are zero, exactly, have no rounding and no band. True where one was
+/// dulled.
 fn dull_resting(events: &mut EventLoop<'_>, stepper: &mut Stepper<'_, '_>, crossing: &Crossing) -> bool {
     let (start, end) = (stepper.step_start(), stepper.now.time);
     let mut largest = vec![0.0f64; events.sides.len()];
@@ -177,7 +178,7 @@ fn dull_resting(events: &mut EventLoop<'_>, stepper: &mut Stepper<'_, '_>, cross
         if events.bands[root] > 0.0 {
             continue;
         }
-        if largest[root] <= rounding[root] {
+        if largest[root] <= rounding[root] && rounding[root] > 0.0 {
             events.bands[root] = rounding[root];
             events.is_resting[root] = true;
             is_any_dulled = true;
