@@ -104,6 +104,7 @@ fn is_worth_repeating(error: &IntegrateError) -> bool {
             | IntegrateError::TooShortSteps { .. }
             | IntegrateError::TooManyTicks { .. }
             | IntegrateError::Assertion { .. }
+            | IntegrateError::ContradictingReinit { .. }
             | IntegrateError::Chattering { .. }
             | IntegrateError::Accumulating { .. }
             | IntegrateError::NoTransfer { .. }

@@ -139,6 +139,23 @@ pub enum IntegrateError {
         /// Where the first relation among them was written; empty where there is none.
         place: String,
     },
+    /// One state is given two values at once, by names that are equal.
+    #[error(
+        "at t = {} `{variable}` is given the values {} and {} at once by `reinit` of variables that are equal",
+        short(*time),
+        values[0],
+        values[1]
+    )]
+    ContradictingReinit {
+        /// When.
+        time: f64,
+        /// The state.
+        variable: String,
+        /// The values.
+        values: [f64; 2],
+        /// Where the second was written.
+        place: String,
+    },
     /// Events come faster than anything in the model.
     #[error("events of `{relation}` follow each other without end at t = {}", short(*time))]
     Chattering {

@@ -930,7 +930,19 @@ impl<'s> EventLoop<'s> {
                             value,
                         });
                     }
-                    given.push((*state as usize, sign * value));
+                    let (state, value) = (*state as usize, sign * value);
+                    let weight = stepper.model.state_weights[state];
+                    let is_other = |known: &&(usize, f64)| known.0 == state && (known.1 - value).abs() > weight;
+                    if let Some(&(_, first)) = given.iter().find(is_other) {
+                        let description = stepper.model.equations.system.description();
+                        return Err(IntegrateError::ContradictingReinit {
+                            time,
+                            variable: description.states[state].name.clone(),
+                            values: [first, value],
+                            place: action.label.place.clone(),
+                        });
+                    }
+                    given.push((state, value));
                     reinit.actions.push(at);
                 }
                 ActionKind::Assert { message, is_warning } => {

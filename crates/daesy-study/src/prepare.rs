@@ -560,6 +560,11 @@ impl Prepared {
                 let help = "relations and discrete variables that depend on each other need `pre` in a when-clause, or a hysteresis";
                 ("event-unsettled", if place.is_empty() { declared.as_str() } else { place }, help.to_owned())
             }
+            IntegrateError::ContradictingReinit { variable, place, .. } => {
+                is_of_model = true;
+                names.push(variable.clone());
+                ("contradicting-reinit", place.as_str(), "`reinit` one of them: the others follow".to_owned())
+            }
             IntegrateError::Chattering { place, .. } => {
                 let help = "no mixture of both sides of the relation stays where it changes, along which the solution could slide; use a \
                             wider hysteresis, a smooth transition, or an equation for the sliding motion";

@@ -1633,6 +1633,23 @@ fn at_the_end_relations_have_their_values_there() {
     }
 }
 
+/// Two variables that are equal cannot be given two values; given the same one, both begin there: x = 3 exp(-(t - 0.5)/2).
+#[test]
+fn equal_variables_are_not_given_two_values() {
+    let model = |second: &str| {
+        format!(
+            "model M Real x(start = 1), y, q; equation der(x) = -x + q; der(y) = -q; x = y;
+             when time >= 0.5 then reinit(x, 3); reinit(y, {second}); end when; end M;"
+        )
+    };
+    let run = Session::with_model(&model("4")).run(&["simulate", "model.mo", "--json"]);
+    assert_eq!(run.status, 1, "{}", run.stderr);
+    finding(&run.json(), "contradicting-reinit");
+    let table = table_of(&model("3"));
+    let x = *table.column("x").last().unwrap();
+    assert_close(x, 3.0 * (-0.25f64).exp(), 1e-5, "equal values");
+}
+
 /// Both velocities of a pendulum cannot be given at a place where x v + y w is not zero: that it moves is told. With one
 /// given, the other follows and the place stays, which is as it should be.
 #[test]
