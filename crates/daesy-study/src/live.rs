@@ -206,6 +206,8 @@ pub struct LiveModel {
     form: LiveForm,
     /// When the study starts; the first sample if none.
     start: Option<f64>,
+    /// Whether a unit of its own begins where its first sample is, if that is before the start of the study.
+    is_unit: bool,
     /// By input of the form: the position among the inputs of a sample.
     sources: Vec<Option<usize>>,
 }
@@ -255,6 +257,7 @@ impl LiveModel {
             study.settings.method = plan.method;
             study.experiments[0].grid.step = grid;
         }
+        model.is_unit = true;
         Ok(model)
     }
 
@@ -276,7 +279,7 @@ impl LiveModel {
             }
         };
         let start = has_start.then(|| start_time(loaded, None));
-        Self { names, theta, form, start, sources }
+        Self { names, theta, form, start, is_unit: false, sources }
     }
 
     /// Whether estimates are exact for the model, which is linear then.
@@ -349,7 +352,7 @@ impl LiveModel {
         }
     }
 
-    /// When an experiment begins whose first sample, not before the start of the study, is at a time.
+    /// When an experiment begins whose first sample is at a time; a unit may run before the start of the study.
     fn start(&self, first: f64) -> f64 {
         self.start.unwrap_or(first).min(first)
     }
@@ -539,7 +542,8 @@ impl Live<'_> {
             return Err(LiveError::NotLater { time: sample.time, last: last.time });
         }
         let here = || Last { time: sample.time, inputs: sample.inputs.to_vec() };
-        if let Some(start) = self.model.start.filter(|start| sample.time < start - SAME_TIME * start.abs()) {
+        let is_early = |start: &f64| sample.time < start - SAME_TIME * start.abs() && !self.model.is_unit;
+        if let Some(start) = self.model.start.filter(is_early) {
             self.early = Some(here());
             return Err(LiveError::BeforeStart { time: sample.time, start });
         }

@@ -163,6 +163,29 @@ fn the_filter_of_a_study_gives_its_table() {
     compare_with_estimate(&session, "study.toml", &["--set", "k1=0.55"]);
 }
 
+/// A unit runs when its importer says, also before the record of its study began: x = exp(-t) from there on.
+#[test]
+fn the_filter_of_a_study_runs_before_its_record_began() {
+    let model = "model M Real x(start = 1, fixed = true); equation der(x) = -x; end M;";
+    let study = "[model]\nfile = \"model.mo\"\n[measurements]\nx = { column = \"x\", std = 0.1 }\n[estimate]\n\
+                 signals = [\"x\"]\n[data]\nfile = \"record.csv\"\n[simulate]\nstart = 1.7\n";
+    let record = "t,x\n1,0.5\n1.5,0.5\n2,0.5\n2.5,0.5\n";
+    let session = Session::with_model(model).with("study.toml", study).with("record.csv", record);
+    let told = session.run(&["export", "study.toml", "--observer", "-o", "filter.fmu"]);
+    assert_eq!(told.status, 0, "{}", told.stderr);
+    let mut unit = observer(&session, "filter.fmu");
+    let reference = unit.variables().iter().position(|variable| variable.name == "estimate.x").unwrap() as u32;
+    unit.set_experiment(0.0, None, None).unwrap();
+    unit.enter_initialization().unwrap();
+    unit.exit_initialization().unwrap();
+    for at in 0..4 {
+        let time = 0.5 * f64::from(at);
+        let found = unit.value(reference).unwrap();
+        assert!((found - (-time).exp()).abs() < 1e-9, "{time}: {found}");
+        unit.step(time, 0.5).unwrap();
+    }
+}
+
 #[test]
 fn the_filter_of_a_unit_carries_that_unit() {
     let session = tanks();
