@@ -3,14 +3,16 @@
 pub mod asserted;
 pub mod page;
 
-use std::sync::Arc;
+use std::io;
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use daesy_foreign::Unit;
 use daesy_foreign::description::Kind;
 use daesy_graph::finding::Level;
 use daesy_graph::flat::FlatDae;
 use daesy_graph::{Span, VarId};
-use daesy_integrate::{Displaced, IntegrateError, SimulateOptions, Simulation, Slide};
+use daesy_integrate::{Displaced, IntegrateError, RowSink, SimulateOptions, Simulation, Slide, TakeRows};
 use daesy_structure::straighten::ADDED;
 use daesy_study::decimal::Grid;
 use daesy_study::limits;
@@ -21,7 +23,7 @@ use serde_json::{Map, Value, json};
 use crate::start_report::StartReport;
 use crate::stepping;
 use daesy_report::json::ToJson as _;
-use daesy_report::table::Table;
+use daesy_report::table::{RowWriter, Table};
 use daesy_study::diagnostic::Diagnostic;
 use daesy_study::failure::Failure;
 use daesy_study::inputs::StudyInputs;
@@ -33,7 +35,7 @@ use daesy_transfer::{Event, TransferFailure, Transferred, TransferredPart, trans
 /// A simulated trajectory with its table.
 #[derive(Clone, Debug)]
 pub struct Trajectory {
-    /// Time and all variables.
+    /// Time and all variables; names alone where rows were not kept.
     pub table: Table,
     /// The work it took.
     pub simulation: Simulation,
@@ -69,12 +71,68 @@ pub struct Broken {
 /// Diagnostics and the part, when the model is at fault or the method gives up.
 pub fn simulate_as_far_as_possible(loaded: &Loaded) -> Result<Trajectory, Broken> {
     let simulator = Simulator::new(loaded).map_err(|failure| Broken { failure, part: None })?;
-    let options = &simulator.options;
-    simulator.try_trace(options).map(|traced| simulator.trajectory(traced)).map_err(|stopped| {
-        let is_of_method = matches!(stopped.failure, Failure::Method(_));
-        let part = stopped.part.filter(|_| is_of_method).map(|part| Box::new(simulator.trajectory(*part)));
-        Broken { failure: stopped.failure, part }
-    })
+    simulator.run_as_far_as_possible(&simulator.options)
+}
+
+/// What becomes of the rows of a trajectory of which nobody wants the table.
+#[derive(Clone, Default)]
+pub struct PassedRows {
+    shared: Arc<Mutex<Passed>>,
+}
+
+#[derive(Default)]
+struct Passed {
+    writer: Option<RowWriter>,
+    /// Positions of the columns in the rows.
+    columns: Vec<usize>,
+    error: Option<io::Error>,
+}
+
+impl PassedRows {
+    /// Rows that a file gets.
+    #[must_use]
+    pub fn written(simulator: &Simulator, writer: RowWriter) -> Self {
+        let passed = Passed { writer: Some(writer), columns: simulator.columns.clone(), error: None };
+        Self { shared: Arc::new(Mutex::new(passed)) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Passed> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts the file in its place, if there is one.
+    ///
+    /// # Errors
+    /// What the file system said, now or before.
+    pub fn end(&self) -> io::Result<()> {
+        let mut passed = self.lock();
+        if let Some(error) = passed.error.take() {
+            return Err(error);
+        }
+        passed.writer.as_mut().map_or(Ok(()), RowWriter::end)
+    }
+
+    /// Whether the file could not be written.
+    #[must_use]
+    pub fn has_failed(&self) -> bool {
+        self.lock().error.is_some()
+    }
+}
+
+impl TakeRows for PassedRows {
+    fn begin(&mut self) {
+        let mut passed = self.lock();
+        let begun = passed.writer.as_mut().map_or(Ok(()), RowWriter::begin);
+        passed.error = begun.err();
+    }
+
+    fn take(&mut self, time: f64, row: &[f64]) -> ControlFlow<()> {
+        let Passed { writer, columns, error } = &mut *self.lock();
+        if let (Some(writer), None) = (writer, &error) {
+            *error = writer.push(std::iter::once(time).chain(columns.iter().map(|&at| row[at]))).err();
+        }
+        if error.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
 }
 
 /// A failure and what there was before it.
@@ -124,6 +182,8 @@ pub struct Simulator {
     pub options: SimulateOptions,
     /// A unit that integrates itself.
     stepping: Option<Arc<Unit>>,
+    /// Whether the whole trajectory is looked at when it is there.
+    needs_rows: bool,
 }
 
 impl Simulator {
@@ -132,6 +192,14 @@ impl Simulator {
     /// # Errors
     /// Diagnostics, when the model, study or data is at fault.
     pub fn new(loaded: &Loaded) -> Result<Self, Failure> {
+        Self::with_rows(loaded, true)
+    }
+
+    /// As [`Self::new`]; where the rows of a trajectory are not kept, they need not fit into memory.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn with_rows(loaded: &Loaded, are_kept: bool) -> Result<Self, Failure> {
         let prepared = prepare(loaded, Purpose::SIMULATION)?;
         let condensed = prepared.condensed(loaded, Purpose::SIMULATION)?;
         let (prepared, complete) = match condensed {
@@ -139,12 +207,21 @@ impl Simulator {
             Some(condensed) => (condensed, None),
             None => (prepared, None),
         };
-        let options = options(loaded, &prepared)?;
-        let observed = prepared.system.description().observed.iter().enumerate();
+        let observed = &prepared.system.description().observed;
         let is_added = |name: &str| name.trim_start_matches("der(").starts_with(ADDED);
-        let columns = observed.filter(|(_, name)| !is_added(name)).map(|(at, _)| at).collect();
+        let columns: Vec<usize> =
+            observed.iter().enumerate().filter(|(_, name)| !is_added(name)).map(|(at, _)| at).collect();
         let stepping = loaded.unit.clone().filter(|unit| unit.kind() == Kind::CoSimulation);
-        Ok(Self { original: loaded.flat.clone(), prepared, complete, columns, options, stepping })
+        // Rows of units are filled in afterwards, and rewritten equations are compared with those that were written.
+        let needs_rows = stepping.is_some() || columns.len() < observed.len();
+        let options = options_of(loaded, &prepared, are_kept || needs_rows)?;
+        Ok(Self { original: loaded.flat.clone(), prepared, complete, columns, options, stepping, needs_rows })
+    }
+
+    /// Whether the whole trajectory is looked at when it is there, so that its rows cannot be passed on.
+    #[must_use]
+    pub fn needs_rows(&self) -> bool {
+        self.needs_rows
     }
 
     /// Names of the columns of a trajectory.
@@ -254,27 +331,63 @@ impl Simulator {
         Ok(self.trajectory(self.trace(options)?))
     }
 
+    /// One trajectory, or the part of it before a failure.
+    ///
+    /// # Errors
+    /// Diagnostics and the part, when the model is at fault or the method gives up.
+    pub fn run_as_far_as_possible(&self, options: &SimulateOptions) -> Result<Trajectory, Broken> {
+        let trajectory = |traced: Transferred| match &options.rows {
+            Some(_) => self.trajectory_with(traced, |_| Vec::new()),
+            None => self.trajectory(traced),
+        };
+        self.try_trace(options).map(trajectory).map_err(|stopped| {
+            let is_of_method = matches!(stopped.failure, Failure::Method(_));
+            let part = stopped.part.filter(|_| is_of_method).map(|part| Box::new(trajectory(*part)));
+            Broken { failure: stopped.failure, part }
+        })
+    }
+
+    /// As [`Self::run_as_far_as_possible`], with rows that are passed on instead of kept.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn run_passing(&self, rows: &PassedRows) -> Result<Trajectory, Broken> {
+        let sink = RowSink::new(rows.clone());
+        self.run_as_far_as_possible(&SimulateOptions { rows: Some(sink), ..self.options.clone() })
+    }
+
     /// A trajectory with its table.
     #[must_use]
     pub fn trajectory(&self, traced: Transferred) -> Trajectory {
+        self.trajectory_with(traced, |simulation| self.take_columns(simulation))
+    }
+
+    fn trajectory_with(
+        &self,
+        traced: Transferred,
+        columns: impl FnOnce(&mut Simulation) -> Vec<Vec<f64>>,
+    ) -> Trajectory {
         let start = self.start_report(&traced.simulation);
         let diagnostics = self.diagnostics(&traced, &start);
         let Transferred { mut simulation, events, .. } = traced;
-        let names = self.names();
+        let table = Table { names: self.names(), columns: columns(&mut simulation) };
+        Trajectory { table, simulation, events, start, diagnostics }
+    }
+
+    /// Time and the columns of the table. Rows go as their values come into the columns: a large table is there once.
+    fn take_columns(&self, simulation: &mut Simulation) -> Vec<Vec<f64>> {
         let mut columns = vec![simulation.times.clone()];
         columns.extend(self.columns.iter().map(|_| Vec::with_capacity(simulation.rows.len())));
-        // Rows go as their values come into the columns: a large table is there once.
         let mut rows = std::mem::take(&mut simulation.rows).into_iter();
         loop {
             let some: Vec<Vec<f64>> = rows.by_ref().take(ROWS_AT_ONCE).collect();
             if some.is_empty() {
-                break;
+                return columns;
             }
             for (column, &at) in columns[1..].iter_mut().zip(&self.columns) {
                 column.extend(some.iter().map(|row| row[at]));
             }
         }
-        Trajectory { table: Table { names, columns }, simulation, events, start, diagnostics }
     }
 
     /// Where the values at the start of a trajectory come from.
@@ -488,6 +601,11 @@ pub fn output_times(start: f64, stop: f64, step: f64) -> Result<Vec<f64>, Failur
 /// # Errors
 /// When time span or step make no sense.
 pub fn options(loaded: &Loaded, prepared: &Prepared) -> Result<SimulateOptions, Failure> {
+    options_of(loaded, prepared, true)
+}
+
+/// As [`options`]; rows that are not kept need not fit into memory.
+fn options_of(loaded: &Loaded, prepared: &Prepared, keeps_rows: bool) -> Result<SimulateOptions, Failure> {
     let experiment = loaded.flat.experiment;
     let asked = loaded.study.as_ref().map(|study| study.simulate.clone()).unwrap_or_default();
     let number = |quantity: &Option<Quantity>| match quantity {
@@ -505,7 +623,7 @@ pub fn options(loaded: &Loaded, prepared: &Prepared) -> Result<SimulateOptions, 
         (None, None) => f64::from(DEFAULT_ROWS),
     };
     if n_rows.is_finite() {
-        let n_variables = prepared.system.description().observed.len();
+        let n_variables = if keeps_rows { prepared.system.description().observed.len() } else { 0 };
         limits::output_rows(n_rows, n_variables).map_err(|refusal| {
             let sources = loaded.study.as_ref().map_or(&*loaded.flat.sources, |study| &study.sources);
             Failure::Input(vec![Diagnostic::resolve(&refusal.at(Span::NONE), sources)])
@@ -556,7 +674,7 @@ impl Trajectory {
             times.last().copied().unwrap_or(0.0),
             self.simulation.steps,
             self.simulation.rejected,
-            self.table.n_rows(),
+            times.len(),
             self.table.names.len(),
         );
         let events = match self.events.len() {

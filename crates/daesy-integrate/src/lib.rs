@@ -29,6 +29,7 @@ mod radau;
 pub mod residual;
 mod root;
 mod rosenbrock;
+pub mod rows;
 mod saltation;
 pub mod sensitivity;
 pub mod simulate;
@@ -44,6 +45,7 @@ pub use error::{EquationOff, IntegrateError, TriedValue};
 pub use events::{HybridStart, initialize_with_events};
 pub use initialize::{InitializeOptions, Initialized, initialize};
 pub use linearization::{Linearization, linearize};
+pub use rows::{RowSink, TakeRows};
 pub use sensitivity::{SensitiveSimulation, sampled_sensitivities, simulate_with_sensitivities};
 pub use simulate::exchange::{Advanced, Exchange, Happened, Seed, SettableInputs, Snapshot, Tangent};
 pub use simulate::{

@@ -142,7 +142,12 @@ fn sensitive(
         slide: None,
         leaving: None,
     };
-    let mut record = Record::new(inputs, options, reading, Simulation::begin(start, options.output_times.len()));
+    let mut record = Record::new(
+        inputs,
+        options,
+        reading,
+        Simulation::begin(start, options.output_times.len(), description.observed.len()),
+    );
     if !has_events || walk.happen(&Cause::Fixed, &mut record)? != Course::Ends {
         walk.walk(&mut record)?;
     }

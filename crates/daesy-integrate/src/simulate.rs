@@ -15,6 +15,7 @@ use crate::error::IntegrateError;
 use crate::events::{EventLoop, HybridStart, SAME_TIME, Settled, initialize_with_events};
 use crate::initialize::{InitializeOptions, Initialized};
 use crate::root::{Crossing as RootCrossing, broken_within, crossed_roots, locate};
+use crate::rows::RowSink;
 use crate::step::{Place, Stepper};
 use crate::transfer::{Crossed, Crossing, Transfer};
 
@@ -87,6 +88,8 @@ pub struct SimulateOptions {
     pub max_step: f64,
     /// Whether the times at which steps end are kept.
     pub keeps_steps: bool,
+    /// Who takes the rows as they come, so that they are not kept.
+    pub rows: Option<RowSink>,
 }
 
 impl Default for SimulateOptions {
@@ -102,6 +105,7 @@ impl Default for SimulateOptions {
             method: Method::Auto,
             max_step: f64::INFINITY,
             keeps_steps: false,
+            rows: None,
         }
     }
 }
@@ -137,8 +141,11 @@ pub struct AsFarAsPossible {
 pub struct Simulation {
     /// Times of the rows.
     pub times: Vec<f64>,
-    /// Observed quantities, row by row.
+    /// Observed quantities, row by row. Where somebody takes them as they come ([`SimulateOptions::rows`]), only the
+    /// first and those at jumps are kept, and the others are empty.
     pub rows: Vec<Vec<f64>>,
+    /// The largest size of each observed quantity in the rows.
+    pub sizes: Vec<f64>,
     /// Rows that follow a jump: each has the same time as the row before it.
     pub jumps: Vec<usize>,
     /// The consistent start.
@@ -177,10 +184,11 @@ pub struct Simulation {
 
 impl Simulation {
     /// Nothing but its start yet.
-    pub(crate) fn begin(start: Initialized, n_rows: usize) -> Self {
+    pub(crate) fn begin(start: Initialized, n_rows: usize, n_observed: usize) -> Self {
         Self {
             times: Vec::with_capacity(n_rows),
             rows: Vec::with_capacity(n_rows),
+            sizes: vec![0.0; n_observed],
             jumps: Vec::new(),
             start,
             steps: 0,
@@ -426,10 +434,11 @@ pub fn simulate_as_far_as_possible<'i>(
         &input_values,
         &InitializeOptions::watched(&options.watch),
     )?;
-    let mut simulation = Simulation::begin(initialized, options.output_times.len());
+    let mut simulation = Simulation::begin(initialized, options.output_times.len(), description.observed.len());
     let mut stepper = Stepper::new(system, inputs, options, options.start, &simulation.start, input_values, modes)?;
     stepper.look_at_slopes();
     let mut run = Run::new(system, inputs, rules, options, stepper);
+    options.rows.iter().for_each(RowSink::begin);
     options.watch.expect(PROGRESS);
     run.begin_pasts();
     let failure = run.integrate(&mut simulation).err();
@@ -437,8 +446,9 @@ pub fn simulate_as_far_as_possible<'i>(
     if let Some(error) = &failure {
         run.write_last_row(error, &mut simulation);
     }
+    let handed = run.hand_over(&mut simulation, 0);
     simulation.finish(&run.stepper);
-    Ok(AsFarAsPossible { simulation, failure })
+    Ok(AsFarAsPossible { simulation, failure: failure.or(handed.err()) })
 }
 
 struct Run<'s, 'i> {
@@ -452,8 +462,6 @@ struct Run<'s, 'i> {
     history: History,
     /// By assertion, then by action: whether it has warned.
     has_warned: Vec<bool>,
-    /// The largest size of each observed quantity so far.
-    sizes: Vec<f64>,
     /// Units of progress told so far.
     n_told: u64,
     /// Where inputs break next, or the end.
@@ -500,7 +508,6 @@ impl<'s, 'i> Run<'s, 'i> {
             events,
             history: History::new(description.n_roots, options.stop - options.start),
             has_warned: vec![false; n_warnings],
-            sizes: vec![0.0; description.observed.len()],
             n_told: 0,
             end: options.stop,
             n_true_roots: description.n_roots,
@@ -895,7 +902,7 @@ impl Run<'_, '_> {
         after: Vec<f64>,
         is_wanted: bool,
     ) -> Result<Option<usize>, IntegrateError> {
-        if !is_wanted && !is_jump(&before, &after, &self.sizes) {
+        if !is_wanted && !is_jump(&before, &after, &simulation.sizes) {
             return Ok(None);
         }
         let time = self.stepper.now.time;
@@ -1049,7 +1056,7 @@ impl Run<'_, '_> {
     }
 
     fn push_row(&mut self, simulation: &mut Simulation, time: f64, row: Vec<f64>) -> Result<(), IntegrateError> {
-        for (at, (size, value)) in self.sizes.iter_mut().zip(&row).enumerate() {
+        for (at, (size, value)) in simulation.sizes.iter_mut().zip(&row).enumerate() {
             *size = size.max(value.abs());
             if !value.is_finite() {
                 let variable = self.stepper.model.equations.system.description().observed[at].clone();
@@ -1058,6 +1065,25 @@ impl Run<'_, '_> {
         }
         simulation.times.push(time);
         simulation.rows.push(row);
+        self.hand_over(simulation, 1)
+    }
+
+    /// Hands rows to whoever takes them, but for the last `n_held`: an event that follows a jump at once may replace the
+    /// last row. Of those handed over, the first and both sides of jumps are kept.
+    fn hand_over(&mut self, simulation: &mut Simulation, n_held: usize) -> Result<(), IntegrateError> {
+        let Some(sink) = &self.options.rows else { return Ok(()) };
+        let n_done = simulation.rows.len().saturating_sub(n_held);
+        for row in sink.n_taken()..n_done {
+            let time = simulation.times[row];
+            if sink.take(time, &simulation.rows[row]).is_break() {
+                return Err(IntegrateError::Stopped { time });
+            }
+            // Whether the row before this one stands before a jump is known by now.
+            let last_jump = simulation.jumps.iter().rev().find(|&&jump| jump <= row);
+            if row > 1 && last_jump.is_none_or(|&jump| jump < row - 1) {
+                simulation.rows[row - 1] = Vec::new();
+            }
+        }
         Ok(())
     }
 

@@ -60,13 +60,11 @@ fn check_kind(metadata: &Metadata) -> io::Result<()> {
 /// # Errors
 /// What the file system or `write` says.
 pub fn write_with(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
-    let target = follow_links(path)?;
-    let Some(metadata) = existing(&target)? else { return replace(&target, None, write) };
-    if metadata.is_file() {
-        return replace(&target, Some(&metadata), write);
+    if let Some(mut growing) = Growing::begin(path)? {
+        write(&mut growing)?;
+        return growing.place();
     }
-    check_kind(&metadata)?;
-    let mut writer = BufWriter::new(OpenOptions::new().write(true).open(&target)?);
+    let mut writer = BufWriter::new(OpenOptions::new().write(true).open(follow_links(path)?)?);
     write(&mut writer)?;
     writer.flush()
 }
@@ -132,33 +130,68 @@ impl Drop for Part {
     }
 }
 
-fn replace(
-    target: &Path,
-    before: Option<&Metadata>,
-    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-) -> io::Result<()> {
-    if before.is_some_and(|metadata| metadata.permissions().readonly()) {
-        return Err(Error::new(ErrorKind::PermissionDenied, READ_ONLY));
-    }
-    remove_abandoned(target);
-    let mut part = Part::beside(target);
-    let mut writer = BufWriter::new(OpenOptions::new().write(true).create_new(true).open(&part.path)?);
-    write(&mut writer)?;
-    writer.flush()?;
-    drop(writer);
-    if let Some(metadata) = before {
-        if has_other_names(metadata) {
-            // The same file stays under all its names; that its new content fits is known by now.
-            let mut file = OpenOptions::new().write(true).truncate(true).open(target)?;
-            io::copy(&mut File::open(&part.path)?, &mut file)?;
-            return file.flush();
+/// A file that is being written beside its place. Unless it is put there, nothing of it is left.
+pub struct Growing {
+    target: PathBuf,
+    before: Option<Metadata>,
+    writer: BufWriter<File>,
+    part: Part,
+}
+
+impl Growing {
+    /// Begins to write a file; none where the path names a device, which has nothing beside it.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn begin(path: &Path) -> io::Result<Option<Self>> {
+        let target = follow_links(path)?;
+        let before = existing(&target)?;
+        if let Some(metadata) = &before
+            && !metadata.is_file()
+        {
+            return check_kind(metadata).map(|()| None);
         }
-        keep_owner(&part.path, metadata);
-        fs::set_permissions(&part.path, metadata.permissions())?;
+        if before.as_ref().is_some_and(|metadata| metadata.permissions().readonly()) {
+            return Err(Error::new(ErrorKind::PermissionDenied, READ_ONLY));
+        }
+        remove_abandoned(&target);
+        let part = Part::beside(&target);
+        let writer = BufWriter::new(OpenOptions::new().write(true).create_new(true).open(&part.path)?);
+        Ok(Some(Self { target, before, writer, part }))
     }
-    fs::rename(&part.path, target)?;
-    part.is_placed = true;
-    Ok(())
+
+    /// Puts the file in its place.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn place(self) -> io::Result<()> {
+        let Self { target, before, mut writer, mut part } = self;
+        writer.flush()?;
+        drop(writer);
+        if let Some(metadata) = before {
+            if has_other_names(&metadata) {
+                // The same file stays under all its names; that its new content fits is known by now.
+                let mut file = OpenOptions::new().write(true).truncate(true).open(&target)?;
+                io::copy(&mut File::open(&part.path)?, &mut file)?;
+                return file.flush();
+            }
+            keep_owner(&part.path, &metadata);
+            fs::set_permissions(&part.path, metadata.permissions())?;
+        }
+        fs::rename(&part.path, &target)?;
+        part.is_placed = true;
+        Ok(())
+    }
+}
+
+impl Write for Growing {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.writer.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.writer.flush()
+    }
 }
 
 #[cfg(unix)]

@@ -2,10 +2,12 @@
 
 mod mat;
 mod parquet;
+mod rows;
 
 use std::path::Path;
 
 pub use daesy_study::table::Table;
+pub use rows::RowWriter;
 
 /// Kinds of files that hold tables.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -37,7 +39,12 @@ impl TableKind {
 pub fn to_bytes(table: &Table, kind: TableKind) -> Vec<u8> {
     match kind {
         TableKind::Csv => table.to_csv().into_bytes(),
-        TableKind::Parquet => parquet::write(table),
+        TableKind::Parquet => {
+            let mut bytes = Vec::with_capacity(64 + table.names.len() * (128 + 8 * table.n_rows()));
+            // Memory takes all that is written to it.
+            let _ = parquet::write(table, &mut bytes);
+            bytes
+        }
         TableKind::Mat => mat::write(table),
     }
 }

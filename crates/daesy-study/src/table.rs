@@ -54,32 +54,42 @@ impl Table {
     pub fn to_csv(&self) -> String {
         // Enough for most tables: a text that grows would be there twice.
         let mut text = String::with_capacity(self.n_rows() * self.columns.len() * 20);
-        let mut buffer = zmij::Buffer::new();
-        for (at, name) in self.names.iter().enumerate() {
-            if at > 0 {
-                text.push(',');
-            }
-            if name.contains([',', '"', '\n', '\r']) {
-                let _ = write!(text, "\"{}\"", name.replace('"', "\"\""));
-            } else {
-                text.push_str(name);
-            }
-        }
-        text.push('\n');
+        write_csv_names(&mut text, &self.names);
         for row in 0..self.n_rows() {
-            for (at, column) in self.columns.iter().enumerate() {
-                if at > 0 {
-                    text.push(',');
-                }
-                if column[row].is_finite() {
-                    // Adding zero takes the sign from a negative zero.
-                    write_shortest(&mut text, column[row] + 0.0, &mut buffer);
-                }
-            }
-            text.push('\n');
+            write_csv_row(&mut text, self.columns.iter().map(|column| column[row]));
         }
         text
     }
+}
+
+/// Adds the first line of a table as comma-separated values.
+pub fn write_csv_names(text: &mut String, names: &[String]) {
+    for (at, name) in names.iter().enumerate() {
+        if at > 0 {
+            text.push(',');
+        }
+        if name.contains([',', '"', '\n', '\r']) {
+            let _ = write!(text, "\"{}\"", name.replace('"', "\"\""));
+        } else {
+            text.push_str(name);
+        }
+    }
+    text.push('\n');
+}
+
+/// Adds a row of a table as comma-separated values.
+pub fn write_csv_row(text: &mut String, values: impl IntoIterator<Item = f64>) {
+    let mut buffer = zmij::Buffer::new();
+    for (at, value) in values.into_iter().enumerate() {
+        if at > 0 {
+            text.push(',');
+        }
+        if value.is_finite() {
+            // Adding zero takes the sign from a negative zero.
+            write_shortest(text, value + 0.0, &mut buffer);
+        }
+    }
+    text.push('\n');
 }
 
 /// Writes the shortest text that reads back to the same double, with an exponent where that is shorter.

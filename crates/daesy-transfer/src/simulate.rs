@@ -231,13 +231,12 @@ fn merge_events(events: &mut Vec<Event>, made: Vec<Event>) {
 /// The events of the balances with the jumps that the table shows, and those at which nothing but the table shows a
 /// jump.
 fn with_observed(events: Vec<Event>, system: &CompiledSystem, simulation: &Simulation) -> Vec<Event> {
-    let sizes = sizes(simulation);
     let mut all = observed_events(system, simulation);
     for mut event in events {
         if let Some(at) = all.iter().position(|known| known.time == event.time) {
             event.jumps = all.remove(at).jumps;
         } else if let Some(&row) = simulation.jumps.iter().find(|&&row| simulation.times[row] == event.time) {
-            event.jumps = jumps_at(system, simulation, &sizes, row);
+            event.jumps = jumps_at(system, simulation, row);
         }
         if !event.jumps.is_empty() || !event.impulses.is_empty() {
             all.push(event);
@@ -254,13 +253,12 @@ fn with_computed(
     simulation: &Simulation,
 ) -> Vec<Event> {
     let names = &system.description().observed;
-    let sizes = sizes(simulation);
     for event in &mut events {
         let Some(&row) = simulation.jumps.iter().find(|&&row| simulation.times[row] == event.time) else { continue };
         let (before, after) = (&simulation.rows[row - 1], &simulation.rows[row]);
         for computed in &model.computed {
             if let Some(at) = names.iter().position(|name| *name == computed.name)
-                && is_jump(simulation, &sizes, at, row)
+                && is_jump(simulation, at, row)
             {
                 event.jumps.push(Jump { name: computed.name.clone(), before: before[at], after: after[at] });
             }
@@ -269,31 +267,18 @@ fn with_computed(
     events
 }
 
-/// The largest size of each observed quantity in the table, where something jumps and asks for it.
-fn sizes(simulation: &Simulation) -> Vec<f64> {
-    if simulation.jumps.is_empty() {
-        return Vec::new();
-    }
-    let mut sizes = vec![1e-6f64; simulation.rows.first().map_or(0, Vec::len)];
-    for row in &simulation.rows {
-        for (size, value) in sizes.iter_mut().zip(row) {
-            *size = f64::max(*size, value.abs());
-        }
-    }
-    sizes
-}
-
 /// Whether a quantity jumps to a row, by more than rounding of its largest size in the table.
-fn is_jump(simulation: &Simulation, sizes: &[f64], at: usize, row: usize) -> bool {
-    (simulation.rows[row][at] - simulation.rows[row - 1][at]).abs() > 1e-9 * sizes[at]
+fn is_jump(simulation: &Simulation, at: usize, row: usize) -> bool {
+    let size = simulation.sizes[at].max(1e-6);
+    (simulation.rows[row][at] - simulation.rows[row - 1][at]).abs() > 1e-9 * size
 }
 
 /// Variables that jump between the row before and a row.
-fn jumps_at(system: &CompiledSystem, simulation: &Simulation, sizes: &[f64], row: usize) -> Vec<Jump> {
+fn jumps_at(system: &CompiledSystem, simulation: &Simulation, row: usize) -> Vec<Jump> {
     let (before, after) = (&simulation.rows[row - 1], &simulation.rows[row]);
     let names = system.description().observed.iter().enumerate();
     names
-        .filter(|(at, name)| !name.starts_with("der(") && is_jump(simulation, sizes, *at, row))
+        .filter(|(at, name)| !name.starts_with("der(") && is_jump(simulation, *at, row))
         .map(|(at, name)| Jump { name: name.clone(), before: before[at], after: after[at] })
         .collect()
 }
@@ -318,10 +303,9 @@ fn model_events(system: &CompiledSystem, simulation: &Simulation) -> Vec<Event> 
         return Vec::new();
     }
     let description = system.description();
-    let sizes = sizes(simulation);
     let states = named_states(system);
     let event = |made: &daesy_integrate::StateEvent| {
-        let jumps = made.row.map_or_else(Vec::new, |row| jumps_at(system, simulation, &sizes, row));
+        let jumps = made.row.map_or_else(Vec::new, |row| jumps_at(system, simulation, row));
         let does_jump = |name: &str| jumps.iter().any(|jump| jump.name == name);
         let continuous = states.iter().filter(|state| !does_jump(state)).cloned().collect();
         Event {
@@ -340,10 +324,9 @@ fn model_events(system: &CompiledSystem, simulation: &Simulation) -> Vec<Event> 
 fn observed_events(system: &CompiledSystem, simulation: &Simulation) -> Vec<Event> {
     let description = system.description();
     let continuous: Vec<String> = if description.constraints.is_empty() { named_states(system) } else { Vec::new() };
-    let sizes = sizes(simulation);
     let is_of_model = |row: usize| simulation.events.iter().any(|event| event.row == Some(row));
     let event = |&row: &usize| {
-        let jumps = jumps_at(system, simulation, &sizes, row);
+        let jumps = jumps_at(system, simulation, row);
         let time = simulation.times[row];
         (!jumps.is_empty()).then(|| Event {
             time,

@@ -204,7 +204,7 @@ impl<'s> Exchange<'s> {
     ) -> Result<Self, IntegrateError> {
         let HybridStart { initialized, modes } = start;
         let given = initialized.states.clone();
-        let simulation = Simulation::begin(initialized, 0);
+        let simulation = Simulation::begin(initialized, 0, system.description().observed.len());
         let stepper = Stepper::new(system, inputs, options, options.start, &simulation.start, values, modes)?;
         let mut run = Run::new(system, inputs, rules, options, stepper);
         if run.has_events {
@@ -546,7 +546,7 @@ impl<'s> Exchange<'s> {
             residual: 0.0,
         };
         let start = HybridStart { initialized, modes: snapshot.modes.clone() };
-        let simulation = Simulation::begin(start.initialized.clone(), 0);
+        let simulation = Simulation::begin(start.initialized.clone(), 0, system.description().observed.len());
         let stepper = Stepper::new(system, inputs, options, snapshot.time, &start.initialized, values, start.modes)?;
         let mut exchange = Self {
             run: Run::new(system, inputs, rules, options, stepper),

@@ -208,7 +208,6 @@ impl Run<'_, '_> {
             has_events: true,
             history: History::new(n_roots, self.options.stop - self.options.start),
             has_warned: std::mem::take(&mut self.has_warned),
-            sizes: std::mem::take(&mut self.sizes),
             n_told: self.n_told,
             end: self.end,
             n_true_roots: self.n_true_roots,
@@ -231,7 +230,6 @@ impl Run<'_, '_> {
         let before = run.stepper.observe_here();
         self.next_output = run.next_output;
         self.has_warned = std::mem::take(&mut run.has_warned);
-        self.sizes = std::mem::take(&mut run.sizes);
         self.n_told = run.n_told;
         let weight = weight_of(&run.stepper);
         self.events.take_clocks(&run.events);

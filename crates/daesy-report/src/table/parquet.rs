@@ -4,6 +4,8 @@
 //! the length of that description and `PAR1` again. A page is a small description of itself and its numbers,
 //! little-endian. Missing values are NaN.
 
+use std::io::{self, Write};
+
 use super::Table;
 
 /// Numbers in one page.
@@ -19,35 +21,89 @@ const RUN_LENGTH: i64 = 3;
 const UNCOMPRESSED: i64 = 0;
 const DATA_PAGE: i64 = 0;
 
+/// Numbers in one group of rows, at most: what a writer of rows keeps until it writes them.
+const GROUP: usize = 1 << 23;
+
 struct Chunk {
     offset: usize,
     size: usize,
 }
 
-/// The bytes of a file.
-pub(super) fn write(table: &Table) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(64 + table.names.len() * (128 + 8 * table.n_rows()));
-    bytes.extend(MAGIC);
-    let mut chunks = Vec::with_capacity(table.columns.len());
-    for column in &table.columns {
-        let offset = bytes.len();
-        let mut pages: Vec<&[f64]> = column.chunks(PAGE).collect();
-        if pages.is_empty() {
-            pages.push(&[]);
-        }
-        for page in pages {
-            bytes.extend(page_header(page.len()));
-            for value in page {
-                bytes.extend((value + 0.0).to_le_bytes());
-            }
-        }
-        chunks.push(Chunk { offset, size: bytes.len() - offset });
+/// Rows that stand together, column by column.
+struct Group {
+    n_rows: usize,
+    chunks: Vec<Chunk>,
+}
+
+/// A file that is written group by group.
+pub(super) struct Groups {
+    n_bytes: usize,
+    groups: Vec<Group>,
+}
+
+impl Groups {
+    /// The file begins.
+    pub(super) fn begin(out: &mut dyn Write) -> io::Result<Self> {
+        out.write_all(MAGIC)?;
+        Ok(Self { n_bytes: MAGIC.len(), groups: Vec::new() })
     }
-    let footer = file_description(table, &chunks);
-    bytes.extend(&footer);
-    bytes.extend((footer.len() as u32).to_le_bytes());
-    bytes.extend(MAGIC);
-    bytes
+
+    /// Rows in a group of a table with so many columns.
+    pub(super) fn n_rows(n_columns: usize) -> usize {
+        (GROUP / n_columns.max(1)).max(1)
+    }
+
+    /// Writes some rows, whose values `column` gives.
+    pub(super) fn add<'a, V: Iterator<Item = f64>>(
+        &mut self,
+        out: &mut dyn Write,
+        n_rows: usize,
+        columns: impl Iterator<Item = V> + 'a,
+    ) -> io::Result<()> {
+        let mut bytes = Vec::new();
+        let mut chunks = Vec::with_capacity(columns.size_hint().0);
+        for mut column in columns {
+            bytes.clear();
+            let mut n_left = n_rows;
+            loop {
+                let n_values = n_left.min(PAGE);
+                bytes.extend(page_header(n_values));
+                column.by_ref().take(n_values).for_each(|value| bytes.extend((value + 0.0).to_le_bytes()));
+                n_left -= n_values;
+                if n_left == 0 {
+                    break;
+                }
+            }
+            out.write_all(&bytes)?;
+            chunks.push(Chunk { offset: self.n_bytes, size: bytes.len() });
+            self.n_bytes += bytes.len();
+        }
+        self.groups.push(Group { n_rows, chunks });
+        Ok(())
+    }
+
+    /// The file ends.
+    pub(super) fn end(mut self, out: &mut dyn Write, names: &[String]) -> io::Result<()> {
+        if self.groups.is_empty() {
+            self.add(out, 0, names.iter().map(|_| std::iter::empty()))?;
+        }
+        let footer = file_description(names, &self.groups);
+        out.write_all(&footer)?;
+        out.write_all(&(footer.len() as u32).to_le_bytes())?;
+        out.write_all(MAGIC)
+    }
+}
+
+/// Writes a whole table.
+pub(super) fn write(table: &Table, out: &mut dyn Write) -> io::Result<()> {
+    let mut groups = Groups::begin(out)?;
+    let n_rows = Groups::n_rows(table.names.len());
+    for first in (0..table.n_rows()).step_by(n_rows) {
+        let rows = first..table.n_rows().min(first + n_rows);
+        let columns = table.columns.iter().map(|column| column[rows.clone()].iter().copied());
+        groups.add(out, rows.len(), columns)?;
+    }
+    groups.end(out, &table.names)
 }
 
 fn page_header(n_values: usize) -> Vec<u8> {
@@ -66,28 +122,36 @@ fn page_header(n_values: usize) -> Vec<u8> {
     thrift.bytes
 }
 
-fn file_description(table: &Table, chunks: &[Chunk]) -> Vec<u8> {
-    let n_rows = table.n_rows() as i64;
+fn file_description(names: &[String], groups: &[Group]) -> Vec<u8> {
+    let n_rows: usize = groups.iter().map(|group| group.n_rows).sum();
     let mut thrift = Compact::default();
     thrift.begin();
     thrift.integer(1, 1, Width::Four);
-    thrift.list(2, Kind::Structure, table.names.len() + 1);
+    thrift.list(2, Kind::Structure, names.len() + 1);
     thrift.begin();
     thrift.text(4, "table");
-    thrift.integer(5, table.names.len() as i64, Width::Four);
+    thrift.integer(5, names.len() as i64, Width::Four);
     thrift.end();
-    for name in &table.names {
+    for name in names {
         thrift.begin();
         thrift.integer(1, DOUBLE, Width::Four);
         thrift.integer(3, REQUIRED, Width::Four);
         thrift.text(4, name);
         thrift.end();
     }
-    thrift.integer(3, n_rows, Width::Eight);
-    thrift.list(4, Kind::Structure, 1);
+    thrift.integer(3, n_rows as i64, Width::Eight);
+    thrift.list(4, Kind::Structure, groups.len());
+    groups.iter().for_each(|group| describe_group(&mut thrift, names, group));
+    thrift.text(6, concat!("daesy version ", env!("CARGO_PKG_VERSION")));
+    thrift.end();
+    thrift.bytes
+}
+
+/// What a file says of a group of rows.
+fn describe_group(thrift: &mut Compact, names: &[String], group: &Group) {
     thrift.begin();
-    thrift.list(1, Kind::Structure, chunks.len());
-    for (chunk, name) in chunks.iter().zip(&table.names) {
+    thrift.list(1, Kind::Structure, group.chunks.len());
+    for (chunk, name) in group.chunks.iter().zip(names) {
         thrift.begin();
         thrift.integer(2, chunk.offset as i64, Width::Eight);
         thrift.structure(3);
@@ -98,19 +162,16 @@ fn file_description(table: &Table, chunks: &[Chunk]) -> Vec<u8> {
         thrift.list(3, Kind::Binary, 1);
         thrift.string(name);
         thrift.integer(4, UNCOMPRESSED, Width::Four);
-        thrift.integer(5, n_rows, Width::Eight);
+        thrift.integer(5, group.n_rows as i64, Width::Eight);
         thrift.integer(6, chunk.size as i64, Width::Eight);
         thrift.integer(7, chunk.size as i64, Width::Eight);
         thrift.integer(9, chunk.offset as i64, Width::Eight);
         thrift.end();
         thrift.end();
     }
-    thrift.integer(2, chunks.iter().map(|chunk| chunk.size as i64).sum(), Width::Eight);
-    thrift.integer(3, n_rows, Width::Eight);
+    thrift.integer(2, group.chunks.iter().map(|chunk| chunk.size as i64).sum(), Width::Eight);
+    thrift.integer(3, group.n_rows as i64, Width::Eight);
     thrift.end();
-    thrift.text(6, concat!("daesy version ", env!("CARGO_PKG_VERSION")));
-    thrift.end();
-    thrift.bytes
 }
 
 /// Size of an integer field.
@@ -205,7 +266,8 @@ mod tests {
     #[test]
     fn a_file_ends_with_the_length_of_its_description() {
         let table = Table { names: vec!["t".into(), "x".into()], columns: vec![vec![0.0, 1.0], vec![2.0, f64::NAN]] };
-        let bytes = write(&table);
+        let mut bytes = Vec::new();
+        write(&table, &mut bytes).unwrap();
         assert_eq!(&bytes[..4], MAGIC);
         assert_eq!(&bytes[bytes.len() - 4..], MAGIC);
         let length = u32::from_le_bytes(bytes[bytes.len() - 8..bytes.len() - 4].try_into().unwrap()) as usize;

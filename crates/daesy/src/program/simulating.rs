@@ -1,6 +1,7 @@
 //! `daesy simulate`: one trajectory, or one for each point of a sweep over parameters.
 
 use std::io::IsTerminal as _;
+use std::path::PathBuf;
 
 use daesy_integrate::Method;
 use daesy_study::limits;
@@ -16,8 +17,8 @@ use crate::load::Loaded;
 use crate::report::Page;
 use crate::report::chart::{Chart, Series, TIME};
 use crate::simulate::page::SimulationPage;
-use crate::simulate::{self, Broken, Trajectory};
-use crate::table::{Table, TableKind, to_bytes};
+use crate::simulate::{self, Broken, PassedRows, Simulator, Trajectory};
+use crate::table::{RowWriter, Table, TableKind, to_bytes};
 
 pub(super) fn simulate_verb(args: &SimulateArgs) -> Answer {
     let answer = Answer::new("simulate");
@@ -45,8 +46,12 @@ fn simulate_one(args: &SimulateArgs, kind: TableKind, mut answer: Answer) -> Ans
     answer.model = Some(loaded.flat.model.clone());
     answer.diagnostics = loaded.diagnostics.clone();
     let mut bar = Bar::start(args, &mut loaded);
-    let result = simulate::simulate_as_far_as_possible(&loaded);
+    let run = run_one(args, kind, &loaded);
     bar.end();
+    let (result, passed) = match run {
+        Ok(run) => run,
+        Err(failure) => return answer.refused_of(&loaded, failure),
+    };
     let (mut trajectory, broken) = match result {
         Ok(trajectory) => (trajectory, None),
         Err(Broken { failure, part: Some(part) }) => (*part, Some(failure)),
@@ -62,7 +67,11 @@ fn simulate_one(args: &SimulateArgs, kind: TableKind, mut answer: Answer) -> Ans
     answer.diagnostics.extend(trajectory.diagnostics.iter().cloned());
     answer.distinct(&mut trajectory.table);
     if let Some(path) = &args.output {
-        if let Err(error) = write_whole(path, &to_bytes(&trajectory.table, kind)) {
+        let written = match &passed {
+            Some(rows) => rows.end(),
+            None => write_whole(path, &to_bytes(&trajectory.table, kind)),
+        };
+        if let Err(error) = written {
             return answer.fail(Status::Fault, vec![cannot_write(path, &error)]);
         }
         answer.text.push_str(&format!("Wrote {}.\n", path.display()));
@@ -83,12 +92,44 @@ fn simulate_one(args: &SimulateArgs, kind: TableKind, mut answer: Answer) -> Ans
         answer.text.push_str(&format!("Wrote {}.\n", path.display()));
     }
     let last = trajectory.simulation.times.last().copied().unwrap_or_default();
-    answer.table = Some(trajectory.table);
+    answer.table = passed.is_none().then_some(trajectory.table);
     let Some(failure) = broken else { return answer };
     if args.output.is_some() || args.report.is_some() {
         answer.text.push_str(&format!("The simulation failed: the table ends at t = {last}.\n"));
     }
     answer.refused(failure)
+}
+
+/// One trajectory, and where its rows went unless they were kept for a page, for the terminal, or for a caller in the
+/// same process.
+fn run_one(
+    args: &FileArgs,
+    kind: TableKind,
+    loaded: &Loaded,
+) -> Result<(Result<Trajectory, Broken>, Option<PassedRows>), Failure> {
+    let is_table_read =
+        args.report.is_some() || args.caller.source.is_some() || args.output.is_none() && !args.common.json;
+    let is_of_rows = |path: &PathBuf| kind != TableKind::Mat && (path.is_file() || !path.exists());
+    let can_pass = !is_table_read && args.output.as_ref().is_none_or(is_of_rows);
+    let simulator = Simulator::with_rows(loaded, !can_pass)?;
+    let kept = |simulator: Simulator| Ok((simulator.run_as_far_as_possible(&simulator.options), None));
+    if !can_pass || simulator.needs_rows() {
+        return kept(simulator);
+    }
+    let Some(path) = &args.output else {
+        let rows = PassedRows::default();
+        return Ok((simulator.run_passing(&rows), Some(rows)));
+    };
+    let mut table = Table { names: simulator.names(), columns: Vec::new() };
+    table.make_names_distinct();
+    let failed = |error: std::io::Error| Failure::Input(vec![cannot_write(path, &error)]);
+    let Some(writer) = RowWriter::new(path, kind, table.names).map_err(failed)? else { return kept(simulator) };
+    let rows = PassedRows::written(&simulator, writer);
+    let result = simulator.run_passing(&rows);
+    if rows.has_failed() {
+        rows.end().map_err(failed)?;
+    }
+    Ok((result, Some(rows)))
 }
 
 /// The share of a long simulation that is done, on standard error where that is a terminal.

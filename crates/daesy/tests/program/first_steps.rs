@@ -201,6 +201,48 @@ fn a_simulation_that_fails_keeps_its_table_up_to_the_failure() {
     assert!(run.stdout.contains(&format!("The simulation failed: the table ends at t = {ended_at}")), "{}", run.stdout);
 }
 
+/// A file gets its rows as they come, the terminal has the table that was kept: what jumps, slides, ends early or is
+/// tried twice must not make a difference.
+#[test]
+fn rows_that_are_written_as_they_come_are_those_of_the_table_that_is_kept() {
+    let models = [
+        "  Real h(start = 1, fixed = true);\n  Real v(start = 0, fixed = true);\n  Integer n(start = 0, fixed = true);\n\
+         equation\n  der(h) = v;\n  der(v) = -9.81;\n  when h < 0 then\n    reinit(v, -0.8*pre(v));\n    \
+         n = pre(n) + 1;\n  end when;\n",
+        "  Real x(start = 1, fixed = true);\n  Real y = 2*x;\nequation\n  \
+         der(x) = (if x > 0 then -1 else 1) + 0.2*sin(5*time);\n",
+        "  Real x(start = 1, fixed = true);\n  Real t = x + 1;\nequation\n  der(x) = x^2;\n",
+        "  Real x(start = 1, fixed = true);\nequation\n  der(x) = -x;\n  when x < 0.3 then\n    \
+         terminate(\"small\");\n  end when;\n",
+    ];
+    for model in models {
+        let text = format!("model A\n{model}annotation(experiment(StopTime = 2));\nend A;\n");
+        let session = Session::with_model(&text);
+        let kept = session.run(&["simulate", "model.mo"]);
+        let passed = session.run(&["simulate", "model.mo", "-o", "out.csv", "--json"]);
+        assert_eq!(kept.status, passed.status, "{}", passed.stderr);
+        assert_eq!(std::fs::read_to_string(session.path("out.csv")).unwrap(), kept.stdout);
+        // A page needs the table, which is kept then.
+        session.run(&["simulate", "model.mo", "-o", "kept.parquet", "--report", "page.html"]);
+        session.run(&["simulate", "model.mo", "-o", "passed.parquet"]);
+        let bytes = |name: &str| std::fs::read(session.path(name)).unwrap();
+        assert!(bytes("kept.parquet") == bytes("passed.parquet"));
+        let nothing = session.run(&["simulate", "model.mo", "--json"]);
+        assert_eq!(nothing.json()["events"], passed.json()["events"]);
+    }
+}
+
+#[test]
+fn a_simulation_without_a_start_leaves_no_file() {
+    let model = "model A\n  Real x(start = -1, fixed = true);\nequation\n  der(x) = sqrt(x);\nend A;\n";
+    let session = Session::with_model(model).with("out.csv", "old\n");
+    let run = session.run(&["simulate", "model.mo", "-o", "out.csv"]);
+    assert_ne!(run.status, 0);
+    assert_eq!(std::fs::read_to_string(session.path("out.csv")).unwrap(), "old\n");
+    let names = std::fs::read_dir(session.path(".")).unwrap().map(|entry| entry.unwrap().file_name());
+    assert!(names.into_iter().all(|name| !name.to_string_lossy().ends_with(".part")));
+}
+
 #[test]
 fn a_page_shows_the_signals_that_a_study_asks_for() {
     let study = "[model]\nfile = \"model.mo\"\n[report]\nsignals = [\"y\"]\n";
