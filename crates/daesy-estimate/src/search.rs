@@ -334,6 +334,45 @@ pub fn minimize<O: Objective>(
     Ok(SearchResult { theta, expansion, at_bound, end, iterations, evaluations, n_left: 0, refused })
 }
 
+/// Takes undamped steps from the end of a search that converged, as long as what is left to gain shrinks.
+///
+/// A decrease of d that is left in a negative log-likelihood is a distance of sqrt(2 d) standard errors: values cannot
+/// tell points apart that differ by less than the root of their rounding, though gradients do. Steps of Newton's method
+/// with the exact gradient therefore are judged by what the quadratic model promises after them, not by the value. Where
+/// the objective is quadratic, as for unknowns that enter linearly with normal priors, one step ends at the minimum but
+/// for rounding.
+#[must_use]
+pub fn refine<O: Objective>(
+    objective: &mut O,
+    mut found: SearchResult<O::Refusal>,
+    space: &SearchSpace,
+) -> SearchResult<O::Refusal> {
+    let promise = |expansion: &Expansion, theta: &[f64]| {
+        let model = QuadraticModel::new(expansion, theta, space);
+        let step = model.step(0.0, &model.diagonal());
+        (model.decrease(&step), step)
+    };
+    for _ in 0..MAX_REFINED {
+        let (left, step) = promise(&found.expansion, &found.theta);
+        let moved: Vec<f64> = (0..step.len()).map(|i| found.theta[i] + step[i] * space.nominal[i]).collect();
+        let trial = space.clamp(&moved);
+        if found.end != SearchEnd::Converged || trial == found.theta {
+            break;
+        }
+        let Ok(expansion) = objective.expand(&trial) else { break };
+        let is_closer = promise(&expansion, &trial).0.abs() < 0.5 * left.abs();
+        if !is_closer || expansion.value > found.expansion.value + 1e-9 * (1.0 + found.expansion.value.abs()) {
+            break;
+        }
+        let at_bound = (0..trial.len()).map(|i| space.bound_at(i, trial[i])).collect();
+        found = SearchResult { theta: trial, expansion, at_bound, ..found };
+    }
+    found
+}
+
+/// Steps that refine the end of a search.
+const MAX_REFINED: usize = 2;
+
 /// How far around a point that a search is stuck at is looked, at first and at last, in standard errors.
 const FIRST_LOOK: f64 = 0.3;
 const LAST_LOOK: f64 = 0.03;

@@ -12,7 +12,7 @@ use daesy_estimate::profile::{ProfileQuestion, other_minima, profile_interval};
 use daesy_estimate::residual::{PredictedSize, ResidualsWithInput, input_correlation, residual_tests};
 use daesy_estimate::scores::ScoreSeries;
 use daesy_estimate::search::{
-    Expansion, Objective, RefusedPoint, SearchEnd, SearchOptions, SearchProgress, SearchResult, minimize,
+    Expansion, Objective, RefusedPoint, SearchEnd, SearchOptions, SearchProgress, SearchResult, minimize, refine,
 };
 use daesy_estimate::uncertainty::{Certainty, Uncertainty, confidence_interval};
 use daesy_graph::Span;
@@ -189,7 +189,7 @@ pub fn identify(
         }
     }
     let MultiStart { best, outcomes, iterations, refused } = searches;
-    let Some(best) = best else {
+    let Some(best) = best.map(|best| refine(&mut objective, best, &space)) else {
         let RefusedPoint { theta, refusal } =
             refused.unwrap_or(RefusedPoint { theta: start, refusal: EstimateError::NoSamples });
         return Err(failure(loaded, &study, &theta, &refusal));

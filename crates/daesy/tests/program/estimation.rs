@@ -908,7 +908,7 @@ fn an_output_error_fit_weighs_priors_against_the_accuracy_that_is_given() {
         assert_eq!(run.status, 0, "{}", run.stdout);
         for (name, expected) in ["a", "b"].into_iter().zip(expected) {
             let found = parameter(&run.json(), name)["estimate"].as_f64().unwrap();
-            assert!((found - expected).abs() < 1e-7, "{method}: {name} = {found} for {expected}");
+            assert!((found - expected).abs() < 1e-9, "{method}: {name} = {found} for {expected}");
         }
     }
 }
