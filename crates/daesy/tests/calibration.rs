@@ -104,6 +104,26 @@ fn wrong_sizes_of_noise_are_told_by_every_method_and_right_ones_are_not() {
     }
 }
 
+/// Beside errors of measurement that are next to nothing, the variance of every prediction is proportional to the square
+/// of the size of the disturbance: where the likelihood is largest, prediction errors are as large as they should be.
+#[test]
+fn accuracies_that_are_too_small_are_told_beside_a_disturbance_of_unknown_size() {
+    let study = |std: f64| {
+        let disturbed = lag_study(std, "[disturbances]\nw = { A = [[-1]], B = [[1]], C = [['sigma']] }\n");
+        disturbed.replace("[unknown]\n", "[unknown]\nsigma = { start = 0.2, min = 0.0, max = 50.0 }\n")
+    };
+    let (mut noise, mut n_hidden, n) = (Noise::new(5), 0, 20);
+    for _ in 0..n {
+        let data = lag_data(&mut noise, 0.7 / 2f64.sqrt());
+        assert!(!warns_of_size(&identified(&study(0.05), LAG, data.clone(), "ml")));
+        let found = identified(&study(5e-4), LAG, data, "ml");
+        let size = &found.residuals[0].size;
+        n_hidden += usize::from(!size.is_doubtful());
+        assert!(warns_of_size(&found), "{size:?} {:?}", found.parameters);
+    }
+    assert!(n_hidden > 0, "none of {n} hides its size");
+}
+
 /// The inverse of a symmetric matrix of two rows.
 fn inverse(m: [[f64; 2]; 2]) -> [[f64; 2]; 2] {
     let determinant = m[0][0] * m[1][1] - m[0][1] * m[1][0];

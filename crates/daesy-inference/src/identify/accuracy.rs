@@ -4,14 +4,18 @@
 //! filter takes them for disturbances and carries them on into its predictions, which are then off by another factor
 //! than the accuracy is. So the sizes of all errors of measurement are estimated beside the unknowns, by maximum
 //! likelihood of the same model and data.
+//!
+//! A disturbance of unknown size hides it: beside errors of measurement that are taken to be next to nothing, all
+//! variances grow with its square, and where the likelihood is largest prediction errors are as large as they should be.
+//! They are not white then. So accuracies are estimated in this case too, and told if that makes them white.
 
 use daesy_graph::Span;
 use daesy_graph::finding::Finding;
 
-use super::caveats::{given_accuracy, symbol_of};
+use super::caveats::{CORRELATED, given_accuracy, symbol_of};
 use super::pem::resolve;
 use super::show::factor_words;
-use super::{Identification, IdentifyOptions, Method, ProgressLine};
+use super::{Identification, IdentifyOptions, Method, ProgressLine, ResidualSummary};
 use daesy_report::words::short;
 use daesy_study::load::Loaded;
 use daesy_study::study::{Measurement, Named, Study};
@@ -19,7 +23,7 @@ use daesy_study::study::{Measurement, Named, Study};
 /// Factors that are nearer to 1 do no harm.
 const HARMLESS: f64 = 1.1;
 
-/// Standard errors by which the logarithm of a factor differs from zero for certain.
+/// Standard errors by which the logarithm of a factor, or a correlation, differs from zero for certain.
 const CERTAIN: f64 = 3.3;
 
 /// An accuracy beside what the data say of it.
@@ -34,14 +38,29 @@ struct Accuracy {
 /// Who identifies a study, and gives nothing where that fails.
 type Identify<'i> = dyn FnMut(&Loaded, &IdentifyOptions, &mut ProgressLine<'_>) -> Option<Identification> + 'i;
 
+fn are_doubtful(found: &Identification) -> bool {
+    found.residuals.iter().any(|residual| residual.size.is_doubtful())
+}
+
+/// Whether prediction errors are uncorrelated, over all lags and from one to the next: errors of measurement that a
+/// filter takes for disturbances are followed by one of the other sign.
+fn are_white(found: &Identification) -> bool {
+    found.residuals.iter().all(|residual| {
+        let next = residual.size.lag_autocorrelation.abs() * residual.size.n_effective.sqrt();
+        residual.whiteness.is_nan() || (residual.whiteness >= CORRELATED && next < CERTAIN)
+    })
+}
+
 /// Estimates all accuracies that are given as numbers, from starts by name and given value, beside the unknowns. `None`
-/// where there are none, or prediction errors contradict the model even so.
+/// where there are none, or prediction errors contradict the model even so: by their size, or their correlations where
+/// these are what is to be explained.
 fn estimated(
     loaded: &Loaded,
     study: &Study,
     options: &IdentifyOptions,
     progress: &mut ProgressLine<'_>,
     start: &dyn Fn(&str, f64) -> f64,
+    must_be_white: bool,
     identify: &mut Identify<'_>,
 ) -> Option<Vec<Accuracy>> {
     let of = |(at, signal): (usize, &Named<Measurement>)| Some((at, given_accuracy(&signal.item)?));
@@ -56,7 +75,7 @@ fn estimated(
     let freed = loaded.with_unknown_accuracies(&asked)?;
     let options = IdentifyOptions { checkpoint: None, with_profiles: false, n_starts: 1, ..options.clone() };
     let better = identify(&freed, &options, progress)?;
-    if !better.converged || better.residuals.iter().any(|residual| residual.size.is_doubtful()) {
+    if !better.converged || are_doubtful(&better) || (must_be_white && !are_white(&better)) {
         return None;
     }
     let of = |(&(at, given), (_, symbol, _)): (&(usize, f64), &(usize, String, f64))| {
@@ -83,17 +102,21 @@ pub(super) fn explain(
     progress: &mut ProgressLine<'_>,
     identify: &mut Identify<'_>,
 ) {
-    if found.method != Method::MaximumLikelihood || !found.residuals.iter().any(|residual| residual.size.is_doubtful())
-    {
+    let are_off = are_doubtful(found);
+    let may_hide = !study.disturbances.is_empty() && !are_white(found);
+    if found.method != Method::MaximumLikelihood || !(are_off || may_hide) {
         return;
     }
-    // What prediction errors say is a start.
+    // What prediction errors say is a start: their size beside the predicted one, or where that is right, all of it.
     let start = |name: &str, given: f64| {
         let residual = found.residuals.iter().find(|residual| residual.name == name);
-        let factor = residual.map_or(1.0, |residual| residual.size.normalized_variance.sqrt());
-        if factor.is_finite() && factor > 0.0 { given * factor } else { given }
+        let of = |residual: &ResidualSummary| match are_off {
+            true => given * residual.size.normalized_variance.sqrt(),
+            false => residual.std,
+        };
+        residual.map(of).filter(|start| start.is_finite() && *start > 0.0).unwrap_or(given)
     };
-    let Some(accuracies) = estimated(loaded, study, options, progress, &start, identify) else { return };
+    let Some(accuracies) = estimated(loaded, study, options, progress, &start, !are_off, identify) else { return };
     let told: Vec<Finding> = accuracies.iter().filter(|accuracy| accuracy.is_off()).map(Accuracy::warning).collect();
     if told.is_empty() {
         return;
@@ -116,7 +139,7 @@ pub(super) fn instead_of_nothing(
 ) -> Vec<Finding> {
     for factor in TRIED {
         let start = |_: &str, given: f64| factor * given;
-        if let Some(accuracies) = estimated(loaded, study, options, progress, &start, identify) {
+        if let Some(accuracies) = estimated(loaded, study, options, progress, &start, false, identify) {
             return accuracies.iter().filter(|accuracy| accuracy.is_off()).map(Accuracy::warning).collect();
         }
     }

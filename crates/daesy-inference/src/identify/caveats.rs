@@ -253,7 +253,7 @@ pub(super) fn noise_size<'a>(
 }
 
 /// White errors are as correlated as these with this probability.
-const CORRELATED: f64 = 1e-3;
+pub(super) const CORRELATED: f64 = 1e-3;
 
 /// How much prediction errors change from sample to sample.
 pub(super) struct Jitter {
