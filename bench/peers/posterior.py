@@ -1,4 +1,4 @@
-"""Samples the posterior of a linear state-space model by PyMC.
+"""Samples the posterior of a linear state-space model by NumPyro.
 
 Standard input is one JSON document: phi and q of x+ = phi x + noise of covariance s^2 q, p, the covariance at the start over s^2, the
 response r of the measured quantity to the unknown gain b, sample by sample, the samples y of the first state, the standard deviation of
@@ -7,54 +7,59 @@ standard deviation 0.15. Prints one JSON document: means, standard deviations, e
 """
 
 import json
-import logging
 import sys
 import time
 
-import arviz
+import jax
+import jax.numpy as jnp
 import numpy as np
-import pymc as pm
-import pytensor
-import pytensor.tensor as pt
+import numpyro
+import numpyro.distributions as dist
+from numpyro.diagnostics import effective_sample_size
+from numpyro.infer import MCMC, NUTS
 
-logging.getLogger("pymc").setLevel(logging.ERROR)
+numpyro.enable_x64()
 
 
 def main():
     task = json.load(sys.stdin)
-    phi, q, p0 = (np.array(task[key], dtype=float) for key in ["phi", "q", "p"])
-    response, y = np.array(task["r"], dtype=float), np.array(task["y"], dtype=float)
+    phi, q, p0 = (jnp.array(task[key], dtype=float) for key in ["phi", "q", "p"])
+    response, y = jnp.array(task["r"], dtype=float), jnp.array(task["y"], dtype=float)
     variance = task["error"] ** 2
     scale = np.sqrt(np.log(1 + (0.15 / 0.3) ** 2))
 
-    def step(sample, x, p, total, q):
-        x, p = phi @ x, phi @ p @ phi.T + q
-        e, s = sample - x[0], p[0, 0] + variance
-        gain = p[:, 0] / s
-        return x + gain * e, p - pt.outer(gain, p[0, :]), total - 0.5 * (pt.log(2 * np.pi * s) + e**2 / s)
+    def model():
+        b = numpyro.sample("b", dist.Normal(1.0, 0.5))
+        s = numpyro.sample("s", dist.LogNormal(np.log(0.3) - 0.5 * scale**2, scale))
 
-    with pm.Model():
-        b = pm.Normal("b", 1.0, 0.5)
-        s = pm.Lognormal("s", np.log(0.3) - 0.5 * scale**2, scale)
-        (_, _, totals), _ = pytensor.scan(
-            step,
-            sequences=[pt.as_tensor(y) - b * response],
-            outputs_info=[pt.zeros(2, dtype="float64"), s**2 * pt.as_tensor(p0), pt.zeros((), dtype="float64")],
-            non_sequences=[s**2 * pt.as_tensor(q)],
-        )
-        pm.Potential("likelihood", totals[-1])
-        # Compiled before the clock starts.
-        pm.sample(2, tune=2, chains=1, cores=1, progressbar=False, compute_convergence_checks=False)
-        begin = time.process_time()
-        trace = pm.sample(
-            task["draws"], tune=task["warmup"], chains=task["chains"], cores=1, random_seed=1, progressbar=False
-        )
-        seconds = time.process_time() - begin
-    ess = arviz.ess(trace, method="bulk")
-    answer = {"seconds": seconds}
-    for name in ["b", "s"]:
-        draws = trace.posterior[name].values
-        answer[name] = {"mean": float(draws.mean()), "std": float(draws.std()), "ess": float(ess[name])}
+        def step(state, sample):
+            x, p = state
+            x, p = phi @ x, phi @ p @ phi.T + s**2 * q
+            e, total = sample - x[0], p[0, 0] + variance
+            gain = p[:, 0] / total
+            log_density = -0.5 * (jnp.log(2 * jnp.pi * total) + e**2 / total)
+            return (x + gain * e, p - jnp.outer(gain, p[0, :])), log_density
+
+        _, log_densities = jax.lax.scan(step, (jnp.zeros(2), s**2 * p0), y - b * response)
+        numpyro.factor("likelihood", log_densities.sum())
+
+    chains = MCMC(
+        NUTS(model),
+        num_warmup=task["warmup"],
+        num_samples=task["draws"],
+        num_chains=task["chains"],
+        chain_method="sequential",
+        progress_bar=False,
+    )
+    # Compiled before the clock starts.
+    chains.run(jax.random.PRNGKey(0))
+    begin = time.process_time()
+    chains.run(jax.random.PRNGKey(1))
+    samples = {name: np.asarray(draws) for name, draws in chains.get_samples(group_by_chain=True).items()}
+    answer = {"seconds": time.process_time() - begin}
+    for name, draws in samples.items():
+        ess = float(effective_sample_size(draws))
+        answer[name] = {"mean": float(draws.mean()), "std": float(draws.std()), "ess": ess}
     json.dump(answer, sys.stdout)
 
 

@@ -1,9 +1,9 @@
-//! Samples of the posterior of a linear state-space model against PyMC: effective draws for each processor second.
+//! Samples of the posterior of a linear state-space model against NumPyro: effective draws for each processor second.
 //!
 //! `cargo xtask bench posterior` takes a lag under a disturbance, with an unknown gain b and an unknown size s of the
 //! disturbance, from 200 samples. Both sample the same density by the No-U-Turn sampler, both must agree on the means,
-//! and both count warm-up. The time of daesy holds everything from the text of the study on; that of PyMC begins when its
-//! model is compiled.
+//! and both count warm-up. The time of daesy holds everything from the text of the study on; that of NumPyro begins when
+//! its model is compiled.
 #![forbid(unsafe_code)]
 
 use daesy::Watch;
@@ -107,9 +107,9 @@ fn main() {
             for name in ["b", "s"] {
                 let [mean, std, ess] = ["mean", "std", "ess"].map(|key| theirs[name][key].as_f64().unwrap_or(f64::NAN));
                 their_rate = their_rate.min(ess / seconds);
-                println!("  PyMC   {name}: mean {mean:.4}, standard deviation {std:.4}, {ess:.0} effective draws");
+                println!("  NumPyro  {name}: mean {mean:.4}, standard deviation {std:.4}, {ess:.0} effective draws");
             }
-            println!("  PyMC   {seconds:.2} s, {their_rate:.1} effective draws a second");
+            println!("  NumPyro  {seconds:.2} s, {their_rate:.1} effective draws a second");
             println!("  daesy has {:.0} times as many effective draws a second", rate / their_rate);
         }
         Ok(Err(error)) => println!("  the peer's answer cannot be read: {error}"),
