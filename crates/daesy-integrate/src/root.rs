@@ -368,13 +368,7 @@ fn hidden_extremum(
     for (part, three) in seen.windows(3).enumerate() {
         for root in 0..events.events.roots.len() {
             let [before, here, after] = [0, 1, 2].map(|which| three[which].values[root]);
-            let bend = before - 2.0 * here + after;
-            let is_turning = here.abs() <= before.abs() && here.abs() <= after.abs() && bend * here > 0.0;
-            if !is_turning {
-                continue;
-            }
-            let off = 0.5 * (before - after) / bend;
-            let least = here - 0.25 * (before - after) * off;
+            let Some(Extremum { fraction: off, value: least }) = turn(before, here, after) else { continue };
             // A parabola that stays far from zero is believed.
             if least * here > 0.0 && least.abs() > FAR * here.abs() {
                 continue;
@@ -393,6 +387,16 @@ fn hidden_extremum(
 struct Extremum {
     fraction: f64,
     value: f64,
+}
+
+/// The extremum towards zero of the parabola through values at -1, 0 and 1, if it is there and the middle one is next to
+/// it. Values of both signs that lie almost on a line have an extremum far away, which says nothing.
+fn turn(before: f64, here: f64, after: f64) -> Option<Extremum> {
+    let bend = before - 2.0 * here + after;
+    let fraction = 0.5 * (before - after) / bend;
+    let is_turning = here.abs() <= before.abs() && here.abs() <= after.abs() && bend * here > 0.0;
+    (is_turning && fraction.abs() <= 1.0)
+        .then(|| Extremum { fraction, value: here - 0.25 * (before - after) * fraction })
 }
 
 /// The extrema between 0 and 1 of the cubic with the given values and slopes there.
@@ -419,7 +423,16 @@ fn extrema(from: f64, slope_from: f64, to: f64, slope_to: f64) -> Vec<Extremum> 
 
 #[cfg(test)]
 mod tests {
-    use super::extrema;
+    use super::{extrema, turn};
+
+    #[test]
+    fn a_parabola_turns_between_its_points_or_not_at_all() {
+        // (x - 1/4)^2 + 1/10
+        let found = turn(1.6625, 0.1625, 0.6625).unwrap();
+        assert!((found.fraction - 0.25).abs() < 1e-12 && (found.value - 0.1).abs() < 1e-12);
+        // 1.2 x + 0.1 and a little x^2.
+        assert!(turn(-1.0999999, 0.1, 1.3000001).is_none());
+    }
 
     #[test]
     fn a_hop_has_its_top_in_the_middle() {
