@@ -137,71 +137,8 @@ impl<'a> Flattener<'a> {
                     Ran::Block(flow) | Ran::Rest(flow) => Ok(flow),
                 };
             }
-            StatementKind::For { iterators, body } => {
-                let mut flow = Flow::Next;
-                // Where a pass may have left the loop: the condition, and the variables as they were then.
-                let mut left: Vec<(ExprId, Ctx)> = Vec::new();
-                let n_path = self.functions.path.len();
-                let fallback =
-                    |this: &mut Self, name: Name, ctx: &mut Ctx| this.size_by_use_statements(body, name, ctx);
-                let n_errors = self.n_errors;
-                let result = self.for_each(iterators, &fallback, ctx, &mut |this, ctx| {
-                    if matches!(flow, Flow::Break | Flow::Return) {
-                        return Ok(());
-                    }
-                    if this.functions.needs_program.is_some() {
-                        return Err(Refused);
-                    }
-                    flow = this.run_block(body, ctx)?;
-                    if let Flow::Maybe(condition) = flow {
-                        left.push((condition, ctx.clone()));
-                        let negated = this.graph.not(condition);
-                        this.functions.path.push(negated);
-                    }
-                    Ok(())
-                });
-                self.functions.path.truncate(n_path);
-                while let Some((condition, saved)) = left.pop() {
-                    let n_actions = n_actions(&saved);
-                    self.merge(condition, saved, ctx, n_actions)?;
-                }
-                if result.is_err() {
-                    if !self.is_open_loop(n_errors, ctx) {
-                        return Err(Refused);
-                    }
-                    if ctx.in_function {
-                        return Err(self.need_program());
-                    }
-                    self.run_loop(statement, "a for-loop whose range changes, in an algorithm section", ctx)?;
-                    return Ok(Flow::Next);
-                }
-                if flow == Flow::Return {
-                    return Ok(Flow::Return);
-                }
-            }
-            StatementKind::While(branch) => loop {
-                let condition = self.condition(&branch.condition, ctx)?;
-                let Some(known) = self.graph.as_number(condition) else {
-                    if ctx.in_function {
-                        return Err(self.need_program());
-                    }
-                    self.run_loop(statement, "a while-loop whose condition changes, in an algorithm section", ctx)?;
-                    return Ok(Flow::Next);
-                };
-                if known == 0.0 {
-                    break;
-                }
-                self.spend(PASS, statement.span)?;
-                match self.run_block(&branch.body, ctx)? {
-                    Flow::Next => {}
-                    Flow::Break => break,
-                    Flow::Return => return Ok(Flow::Return),
-                    Flow::Maybe(_) => {
-                        let what = "leaving a while-loop under a condition that changes, in an algorithm section";
-                        return Err(self.unsupported("break in while", statement.span, what));
-                    }
-                }
-            },
+            StatementKind::For { iterators, body } => return self.run_for(statement, iterators, body, ctx),
+            StatementKind::While(branch) => return self.run_while(statement, branch, ctx),
             StatementKind::When(branches) => self.run_when(branches, statement.span, ctx)?,
             StatementKind::Break => return Ok(Flow::Break),
             StatementKind::Return => {
@@ -216,6 +153,78 @@ impl<'a> Flattener<'a> {
             }
         }
         Ok(Flow::Next)
+    }
+
+    fn run_for(
+        &mut self,
+        statement: &'a Statement,
+        iterators: &'a [crate::syntax::Iterator],
+        body: &'a [Statement],
+        ctx: &mut Ctx,
+    ) -> Res<Flow> {
+        let mut flow = Flow::Next;
+        // Where a pass may have left the loop: the condition, and the variables as they were then.
+        let mut left: Vec<(ExprId, Ctx)> = Vec::new();
+        let n_path = self.functions.path.len();
+        let fallback = |this: &mut Self, name: Name, ctx: &mut Ctx| this.size_by_use_statements(body, name, ctx);
+        let n_errors = self.n_errors;
+        let result = self.for_each(iterators, &fallback, ctx, &mut |this, ctx| {
+            if matches!(flow, Flow::Break | Flow::Return) {
+                return Ok(());
+            }
+            if this.functions.needs_program.is_some() {
+                return Err(Refused);
+            }
+            flow = this.run_block(body, ctx)?;
+            if let Flow::Maybe(condition) = flow {
+                left.push((condition, ctx.clone()));
+                let negated = this.graph.not(condition);
+                this.functions.path.push(negated);
+            }
+            Ok(())
+        });
+        self.functions.path.truncate(n_path);
+        while let Some((condition, saved)) = left.pop() {
+            let n_actions = n_actions(&saved);
+            self.merge(condition, saved, ctx, n_actions)?;
+        }
+        if result.is_err() {
+            if !self.is_open_loop(n_errors, ctx) {
+                return Err(Refused);
+            }
+            if ctx.in_function {
+                return Err(self.need_program());
+            }
+            self.run_loop(statement, "a for-loop whose range changes, in an algorithm section", ctx)?;
+            return Ok(Flow::Next);
+        }
+        Ok(if flow == Flow::Return { Flow::Return } else { Flow::Next })
+    }
+
+    fn run_while(&mut self, statement: &'a Statement, branch: &'a StatementBranch, ctx: &mut Ctx) -> Res<Flow> {
+        loop {
+            let condition = self.condition(&branch.condition, ctx)?;
+            let Some(known) = self.graph.as_number(condition) else {
+                if ctx.in_function {
+                    return Err(self.need_program());
+                }
+                self.run_loop(statement, "a while-loop whose condition changes, in an algorithm section", ctx)?;
+                return Ok(Flow::Next);
+            };
+            if known == 0.0 {
+                return Ok(Flow::Next);
+            }
+            self.spend(PASS, statement.span)?;
+            match self.run_block(&branch.body, ctx)? {
+                Flow::Next => {}
+                Flow::Break => return Ok(Flow::Next),
+                Flow::Return => return Ok(Flow::Return),
+                Flow::Maybe(_) => {
+                    let what = "leaving a while-loop under a condition that changes, in an algorithm section";
+                    return Err(self.unsupported("break in while", statement.span, what));
+                }
+            }
+        }
     }
 
     /// Whether a for-loop could not be run now because its range is not known: it has to be run when the model runs. What

@@ -569,25 +569,7 @@ impl<'a> Flattener<'a> {
         let variability = self.prim(id).variability;
         let is_fixed_value = variability <= Variability::Parameter;
         if ty == Type::String {
-            let Some(layer) = self.binding_layer(id).cloned() else {
-                if variability == Variability::Constant {
-                    self.missing_value(id, first, &name, declared);
-                }
-                return Ok(());
-            };
-            let span = self.modifier(layer.mods).binding.map_or(declared, |expr| expr.span);
-            let value = self.layer_value(&layer, false)?;
-            if let Value::Texts { items, .. } = self.coerce(value, &ty, &dims, &format!("`{name}`"), span)? {
-                for (at, item) in items.iter().enumerate().filter(|(_, item)| item.is_known) {
-                    self.variables[first.index() + at].text = Some(item.text.clone());
-                }
-                if items.iter().any(|item| !item.is_known) {
-                    let message =
-                        format!("the text of `{name}` changes or is not known before the start: it is not computed");
-                    self.report(Finding::note("text-equation", span, message));
-                }
-            }
-            return Ok(());
+            return self.finish_text(id, first, &name);
         }
         if let Some(&value) = self.options.values.get(&name)
             && dims.is_empty()
@@ -609,28 +591,8 @@ impl<'a> Flattener<'a> {
                 self.variables[first.index() + at].is_final = true;
             }
         }
-        let wide = match (&ty, variability) {
-            (Type::Integer, Variability::Parameter) => self.wide_parameter(id, span),
-            _ => None,
-        };
-        // Constants are folded, parameters keep their expressions.
         let n_folded = self.folded_units.len();
-        let value = if let Some(wide) = wide {
-            for at in 0..count(&dims) {
-                self.variables[first.index() + at].is_structural = true;
-            }
-            wide
-        } else if variability == Variability::Constant || self.prim(id).is_structural {
-            let known = self.known_value(id, span)?;
-            if variability == Variability::Parameter {
-                // The expression is kept where it can be, the value was checked.
-                self.layer_value(&layer, false)?
-            } else {
-                Value::clone(&known)
-            }
-        } else {
-            self.layer_value(&layer, false)?
-        };
+        let value = self.declared_value(id, first, &layer, span)?;
         if self.folded_units.len() > n_folded {
             let names = self.variables[first.index()..first.index() + count(&dims)].iter();
             self.folded_into.extend(names.map(|variable| variable.name.clone()));
@@ -669,6 +631,57 @@ impl<'a> Flattener<'a> {
                     component: component.clone(),
                     span,
                 });
+            }
+        }
+        Ok(())
+    }
+
+    /// The value of a number, as far as it is known now.
+    fn declared_value(&mut self, id: PrimId, first: VarId, layer: &Layer, span: Span) -> Res<Value> {
+        let variability = self.prim(id).variability;
+        let wide = match (&self.prim(id).ty, variability) {
+            (Type::Integer, Variability::Parameter) => self.wide_parameter(id, span),
+            _ => None,
+        };
+        // Constants are folded, parameters keep their expressions.
+        if let Some(wide) = wide {
+            for at in 0..count(&self.prim(id).dims) {
+                self.variables[first.index() + at].is_structural = true;
+            }
+            Ok(wide)
+        } else if variability == Variability::Constant || self.prim(id).is_structural {
+            let known = self.known_value(id, span)?;
+            if variability == Variability::Parameter {
+                // The expression is kept where it can be, the value was checked.
+                self.layer_value(layer, false)
+            } else {
+                Ok(Value::clone(&known))
+            }
+        } else {
+            self.layer_value(layer, false)
+        }
+    }
+
+    /// The value of a String.
+    fn finish_text(&mut self, id: PrimId, first: VarId, name: &str) -> Res<()> {
+        let dims = self.prim(id).dims.clone();
+        let declared = self.prim(id).elem.span;
+        let Some(layer) = self.binding_layer(id).cloned() else {
+            if self.prim(id).variability == Variability::Constant {
+                self.missing_value(id, first, name, declared);
+            }
+            return Ok(());
+        };
+        let span = self.modifier(layer.mods).binding.map_or(declared, |expr| expr.span);
+        let value = self.layer_value(&layer, false)?;
+        if let Value::Texts { items, .. } = self.coerce(value, &Type::String, &dims, &format!("`{name}`"), span)? {
+            for (at, item) in items.iter().enumerate().filter(|(_, item)| item.is_known) {
+                self.variables[first.index() + at].text = Some(item.text.clone());
+            }
+            if items.iter().any(|item| !item.is_known) {
+                let message =
+                    format!("the text of `{name}` changes or is not known before the start: it is not computed");
+                self.report(Finding::note("text-equation", span, message));
             }
         }
         Ok(())

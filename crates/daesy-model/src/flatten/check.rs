@@ -14,8 +14,8 @@ use super::modifier::Layer;
 use super::{ClassId, Flattener, NodeId, Res};
 use crate::name::Name;
 use crate::syntax::{
-    ClassBody, ClassKind, ComponentDecl, ComponentRef, ConnectorPrefix, ElementKind, Equation, EquationKind, Expr,
-    ExprKind, Path, Subscript, VariabilityPrefix,
+    ClassBody, ClassKind, ComponentDecl, ComponentRef, ConnectorPrefix, ElementKind, ElementPrefixes, Equation,
+    EquationKind, Expr, ExprKind, Path, Subscript, VariabilityPrefix,
 };
 
 /// The keyword of a class kind.
@@ -112,62 +112,64 @@ impl<'a> Flattener<'a> {
             self.check_connector_balance(id);
         }
         for element in &composition.elements {
-            let ElementKind::Component { component, prefixes, .. } = &element.kind else { continue };
-            let span = component.name.span;
-            let name = component.name.name;
-            if kind == ClassKind::Package && component.variability != Some(VariabilityPrefix::Constant) {
-                let message = format!("`{name}` in the package `{full}` is not a constant");
-                self.error_help("package-variable", span, message, "packages can have classes and constants only");
+            if let ElementKind::Component { component, prefixes, .. } = &element.kind {
+                self.check_prefixes(kind, &full, component, *prefixes);
             }
-            if matches!(kind, ClassKind::Record | ClassKind::OperatorRecord) {
-                if component.connector_prefix.is_some() || prefixes.is_inner || prefixes.is_outer {
-                    let message = format!("`{name}` in a record cannot be flow, stream, inner or outer");
-                    self.error("record-prefix", span, message);
-                }
-                if component.causality.is_some() && kind == ClassKind::Record {
-                    let message = format!("`{name}` in a record cannot be input or output");
-                    self.error("record-prefix", span, message);
-                }
-                if prefixes.is_protected {
-                    self.error(
-                        "record-protected",
-                        span,
-                        format!("`{name}`: a record cannot have protected components"),
-                    );
-                }
+        }
+    }
+
+    /// The prefixes that a component may have in a class of a kind.
+    fn check_prefixes(&mut self, kind: ClassKind, full: &str, component: &ComponentDecl, prefixes: ElementPrefixes) {
+        let span = component.name.span;
+        let name = component.name.name;
+        if kind == ClassKind::Package && component.variability != Some(VariabilityPrefix::Constant) {
+            let message = format!("`{name}` in the package `{full}` is not a constant");
+            self.error_help("package-variable", span, message, "packages can have classes and constants only");
+        }
+        if matches!(kind, ClassKind::Record | ClassKind::OperatorRecord) {
+            if component.connector_prefix.is_some() || prefixes.is_inner || prefixes.is_outer {
+                let message = format!("`{name}` in a record cannot be flow, stream, inner or outer");
+                self.error("record-prefix", span, message);
             }
-            if kind == ClassKind::ExpandableConnector && component.connector_prefix.is_some() {
-                let message = format!("`{name}` in an expandable connector cannot be flow or stream");
-                self.error("expandable-connector", span, message);
+            if component.causality.is_some() && kind == ClassKind::Record {
+                let message = format!("`{name}` in a record cannot be input or output");
+                self.error("record-prefix", span, message);
             }
-            if matches!(kind, ClassKind::Connector | ClassKind::ExpandableConnector) {
-                if prefixes.is_inner || prefixes.is_outer {
-                    self.error("connector-prefix", span, format!("`{name}` in a connector cannot be inner or outer"));
-                }
-                if prefixes.is_protected {
-                    self.error(
-                        "connector-protected",
-                        span,
-                        format!("`{name}`: a connector cannot have protected components"),
-                    );
-                }
+            if prefixes.is_protected {
+                self.error("record-protected", span, format!("`{name}`: a record cannot have protected components"));
             }
-            if matches!(kind, ClassKind::Model | ClassKind::Block | ClassKind::Class)
-                && component.connector_prefix.is_some()
-            {
-                let message = format!("`{name}` is flow or stream, but `{full}` is not a connector");
-                self.error_help("misplaced-flow", span, message, "flow and stream variables belong in connectors");
+        }
+        if kind == ClassKind::ExpandableConnector && component.connector_prefix.is_some() {
+            let message = format!("`{name}` in an expandable connector cannot be flow or stream");
+            self.error("expandable-connector", span, message);
+        }
+        if matches!(kind, ClassKind::Connector | ClassKind::ExpandableConnector) {
+            if prefixes.is_inner || prefixes.is_outer {
+                self.error("connector-prefix", span, format!("`{name}` in a connector cannot be inner or outer"));
             }
-            if component.connector_prefix.is_some() && component.variability.is_some() {
+            if prefixes.is_protected {
                 self.error(
-                    "misplaced-flow",
+                    "connector-protected",
                     span,
-                    format!("`{name}` is flow or stream and cannot be constant or parameter"),
+                    format!("`{name}`: a connector cannot have protected components"),
                 );
             }
-            if component.connector_prefix == Some(ConnectorPrefix::Flow) && component.causality.is_some() {
-                self.error("misplaced-flow", span, format!("`{name}` is flow and cannot be input or output"));
-            }
+        }
+        if matches!(kind, ClassKind::Model | ClassKind::Block | ClassKind::Class)
+            && component.connector_prefix.is_some()
+        {
+            let message = format!("`{name}` is flow or stream, but `{full}` is not a connector");
+            self.error_help("misplaced-flow", span, message, "flow and stream variables belong in connectors");
+        }
+        if component.connector_prefix.is_some() && component.variability.is_some() {
+            self.error(
+                "misplaced-flow",
+                span,
+                format!("`{name}` is flow or stream and cannot be constant or parameter"),
+            );
+        }
+        if component.connector_prefix == Some(ConnectorPrefix::Flow) && component.causality.is_some() {
+            self.error("misplaced-flow", span, format!("`{name}` is flow and cannot be input or output"));
         }
     }
 

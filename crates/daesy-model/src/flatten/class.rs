@@ -18,7 +18,7 @@ use crate::library::{ClassSource, Folder};
 use crate::name::Name;
 use crate::syntax::{
     Argument, Causality, ClassBody, ClassDef, ClassKind, ComponentDecl, Constraint, Element, ElementKind,
-    ElementPrefixes, ExprKind, Import, Modification, ModificationValue, Path, Subscript,
+    ElementPrefixes, ExprKind, Ident, Import, Modification, ModificationValue, Path, Subscript,
 };
 
 /// What a class is at its core.
@@ -410,8 +410,7 @@ impl<'a> Flattener<'a> {
     fn constrain(&mut self, elem: &Elem<'a>, id: ClassId) {
         if let Some(modification) = elem.constraint.and_then(|constraint| constraint.modification.as_deref()) {
             let mods = self.mod_tree(modification);
-            let inner =
-                Layer { mods, is_field: false, path: SmallVec::new(), scope: elem.owner, instance: NodeId::SELF };
+            let inner = Layer::new(mods, elem.owner, NodeId::SELF);
             self.class_mut(id).inner.push(inner);
         }
     }
@@ -483,8 +482,7 @@ impl<'a> Flattener<'a> {
         };
         if let Some(modification) = constraining {
             let mods = self.mod_tree(modification);
-            let inner =
-                Layer { mods, is_field: false, path: SmallVec::new(), scope: elem.owner, instance: NodeId::SELF };
+            let inner = Layer::new(mods, elem.owner, NodeId::SELF);
             self.class_mut(id).inner.push(inner);
         }
         // A redeclaration below may have narrowed the constraint.
@@ -552,7 +550,7 @@ impl<'a> Flattener<'a> {
     }
 
     fn add_import(&mut self, id: ClassId, import: &'a Import) {
-        let mut add = |name: crate::syntax::Ident, path: &'a Path, member: Option<Name>| {
+        let mut add = |name: Ident, path: &'a Path, member: Option<Name>| {
             let old = self.class_mut(id).named_imports.insert(name.name, ImportTarget { path, member });
             if old.is_some() {
                 let message = format!("two import clauses bring the name `{}`", name.name);
@@ -599,40 +597,18 @@ impl<'a> Flattener<'a> {
         self.declare(id);
         let Some(ast) = self.class(id).ast else { return Ok(()) };
         let ClassBody::Long { extends, composition } = &ast.body else { return Ok(()) };
-        let redeclared: Vec<&'a Element> = composition
-            .elements
-            .iter()
-            .filter(|element| match &element.kind {
-                ElementKind::Class { prefixes, class, .. } => {
-                    prefixes.is_redeclare || matches!(&class.body, ClassBody::Long { extends: Some(_), .. })
-                }
-                ElementKind::Component { prefixes, .. } => prefixes.is_redeclare,
-                _ => false,
-            })
-            .collect();
-        let mut redeclared_names: Vec<(Name, Span)> = Vec::new();
-        for element in &redeclared {
-            match &element.kind {
-                ElementKind::Class { class, .. } => redeclared_names.push((class.name.name, class.name.span)),
-                ElementKind::Component { component, .. } => {
-                    redeclared_names.push((component.name.name, component.name.span));
-                }
-                _ => {}
-            }
-        }
-        let redeclare_layer = (!redeclared.is_empty()).then(|| Layer {
-            mods: self.redeclare_tree(&redeclared),
-            is_field: false,
-            path: SmallVec::new(),
-            scope: id,
-            instance: NodeId::SELF,
-        });
+        let redeclared: Vec<&'a Element> =
+            composition.elements.iter().filter(|element| is_redeclaring(element)).collect();
+        let redeclared_names: Vec<(Name, Span)> =
+            redeclared.iter().filter_map(|element| declared_name(element)).map(|name| (name.name, name.span)).collect();
+        let redeclare_layer =
+            (!redeclared.is_empty()).then(|| Layer::new(self.redeclare_tree(&redeclared), id, NodeId::SELF));
         let mut failed = false;
         let mut elements: Vec<Rc<Elem<'a>>> = Vec::new();
         let mut table: FxHashMap<Name, u32> = FxHashMap::default();
         if let (Some(modification), Some(original)) = (extends, self.class(id).original) {
             let mods = self.mod_tree(modification);
-            let layer = Layer { mods, is_field: false, path: SmallVec::new(), scope: id, instance: NodeId::SELF };
+            let layer = Layer::new(mods, id, NodeId::SELF);
             let clause = ExtendsClause {
                 base: original,
                 layer: Some(layer),
@@ -652,13 +628,9 @@ impl<'a> Flattener<'a> {
                         failed = true;
                         continue;
                     };
-                    let layer = modification.as_deref().map(|modification| Layer {
-                        mods: self.mod_tree(modification),
-                        is_field: false,
-                        path: SmallVec::new(),
-                        scope: id,
-                        instance: NodeId::SELF,
-                    });
+                    let layer = modification
+                        .as_deref()
+                        .map(|modification| Layer::new(self.mod_tree(modification), id, NodeId::SELF));
                     let clause = ExtendsClause {
                         base: base_class,
                         layer,
@@ -671,11 +643,7 @@ impl<'a> Flattener<'a> {
                 }
                 ElementKind::Class { .. } | ElementKind::Component { .. } => {
                     // Own elements in the order of their declaration; a duplicate was reported and left out.
-                    let name = match &element.kind {
-                        ElementKind::Class { class, .. } => class.name,
-                        ElementKind::Component { component, .. } => component.name,
-                        _ => continue,
-                    };
+                    let Some(name) = declared_name(element) else { continue };
                     let Some(elem) = self.class(id).own.get(own).cloned() else { continue };
                     if elem.name != name.name || elem_span(&elem) != name.span {
                         continue;
@@ -693,30 +661,7 @@ impl<'a> Flattener<'a> {
             self.add_element(id, elem, &mut elements, &mut table);
         }
         if !failed {
-            for (name, span) in redeclared_names {
-                if let Some(&at) = table.get(&name) {
-                    let is_public = self
-                        .class(id)
-                        .own_table
-                        .get(&name)
-                        .is_some_and(|&own| !self.class(id).own[own as usize].prefixes.is_protected);
-                    if elements[at as usize].prefixes.is_protected && is_public {
-                        let message = format!("`{name}` is protected and cannot be redeclared as public");
-                        self.error("protected-redeclare", span, message);
-                    }
-                } else {
-                    let finding = Finding::error(
-                        "redeclare-unknown",
-                        span,
-                        format!(
-                            "`redeclare {name}`: no base class of `{}` has an element of this name",
-                            self.class(id).full
-                        ),
-                    );
-                    self.report(finding);
-                    failed = true;
-                }
-            }
+            failed = self.check_redeclared(id, &redeclared_names, &elements, &table).is_err();
         }
         let class = self.class_mut(id);
         class.elements = elements;
@@ -730,6 +675,41 @@ impl<'a> Flattener<'a> {
             }
         }
         if failed { Err(Refused) } else { Ok(()) }
+    }
+
+    /// What a class redeclares must be in a base class, and not become public.
+    fn check_redeclared(
+        &mut self,
+        id: ClassId,
+        redeclared: &[(Name, Span)],
+        elements: &[Rc<Elem<'a>>],
+        table: &FxHashMap<Name, u32>,
+    ) -> Res<()> {
+        let mut result = Ok(());
+        for &(name, span) in redeclared {
+            if let Some(&at) = table.get(&name) {
+                let is_public = self
+                    .class(id)
+                    .own_table
+                    .get(&name)
+                    .is_some_and(|&own| !self.class(id).own[own as usize].prefixes.is_protected);
+                if elements[at as usize].prefixes.is_protected && is_public {
+                    let message = format!("`{name}` is protected and cannot be redeclared as public");
+                    self.error("protected-redeclare", span, message);
+                }
+            } else {
+                let finding = Finding::error(
+                    "redeclare-unknown",
+                    span,
+                    format!(
+                        "`redeclare {name}`: no base class of `{}` has an element of this name",
+                        self.class(id).full
+                    ),
+                );
+                result = Err(self.report(finding));
+            }
+        }
+        result
     }
 
     fn add_element(
@@ -868,6 +848,26 @@ impl<'a> Flattener<'a> {
     /// Names of all elements in a class, for suggestions.
     pub(crate) fn element_names(&self, id: ClassId) -> Vec<&'static str> {
         self.class(id).elements.iter().map(|elem| elem.name.text()).collect()
+    }
+}
+
+/// Whether an element stands for one of a base class.
+fn is_redeclaring(element: &Element) -> bool {
+    match &element.kind {
+        ElementKind::Class { prefixes, class, .. } => {
+            prefixes.is_redeclare || matches!(&class.body, ClassBody::Long { extends: Some(_), .. })
+        }
+        ElementKind::Component { prefixes, .. } => prefixes.is_redeclare,
+        _ => false,
+    }
+}
+
+/// The name of the class or component that an element declares.
+fn declared_name(element: &Element) -> Option<Ident> {
+    match &element.kind {
+        ElementKind::Class { class, .. } => Some(class.name),
+        ElementKind::Component { component, .. } => Some(component.name),
+        _ => None,
     }
 }
 

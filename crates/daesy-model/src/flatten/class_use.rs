@@ -121,97 +121,84 @@ impl<'a> Flattener<'a> {
                 let (feature, span, full) = (*feature, class.span(), class.full.clone());
                 Err(self.unsupported(feature, span, &format!("`{full}`")))
             }
-            Core::Short => {
-                let Some(ClassBody::Short { causality, base, subscripts, modification }) =
-                    class.ast.map(|ast| &ast.body)
-                else {
-                    return Err(Refused);
-                };
-                let (parent, context) = (class.parent, class.context);
-                let inner = class.inner.clone();
-                let base_class = self.resolve_class(base, parent, context)?;
-                let base_use = self.class_use(base_class)?;
-                if let Some(modification) = modification.as_deref() {
-                    let mods = self.mod_tree(modification);
-                    layers.push(Layer {
-                        mods,
-                        is_field: false,
-                        path: SmallVec::new(),
-                        scope: parent,
-                        instance: context,
-                    });
-                }
-                layers.extend(inner);
-                let item = UseItem { layers: layers.clone(), dims: subscripts, scope: Some(parent) };
-                self.check_short(id, base_use.class, base)?;
-                let mut items: SmallVec<[UseItem<'a>; 1]> = smallvec![item];
-                items.extend(base_use.items.iter().cloned());
-                let core = if self.class(base_use.class).core.is_primitive() {
-                    base_use.class
-                } else {
-                    let special = self.specialize(base_use.class, &layers)?;
-                    if let Some(modification) = modification.as_deref() {
-                        self.expand(special)?;
-                        let mods = self.mod_tree(modification);
-                        let layer =
-                            Layer { mods, is_field: false, path: SmallVec::new(), scope: parent, instance: context };
-                        self.check_layer_names(special, &layer, false)?;
-                    }
-                    special
-                };
-                Ok(Rc::new(ClassUse {
-                    class: core,
-                    items,
-                    causality: causality.or(base_use.causality),
-                    is_connector: is_connector || base_use.is_connector,
-                    is_partial: is_partial || (base_use.is_partial && self.class(id).kind != ClassKind::Type),
-                    constrained: base_use.constrained,
-                }))
-            }
-            Core::Long => {
-                self.expand(id)?;
-                if let Some(chain) = self.class(id).primitive.clone() {
-                    let has_components = !self.class(id).components.is_empty();
-                    if has_components {
-                        let (span, full) = (self.class(id).span(), self.class(id).full.clone());
-                        let message = format!("`{full}` extends a predefined type and cannot have components");
-                        return Err(self.error("extends-primitive", span, message));
-                    }
-                    let mut chain = ClassUse::clone(&chain);
-                    chain.is_connector |= is_connector;
-                    chain.is_partial |= is_partial;
-                    if self.class(id).table.contains_key(&Name::new("equalityConstraint")) {
-                        chain.constrained = Some(id);
-                    }
-                    layers.extend(self.class(id).inner.iter().cloned());
-                    if !layers.is_empty() {
-                        chain.items.insert(0, UseItem { layers, dims: &[], scope: None });
-                    }
-                    return Ok(Rc::new(chain));
+            Core::Short => self.short_use(id, is_connector, is_partial, layers),
+            core => {
+                if *core == Core::Long {
+                    self.expand(id)?;
                 }
                 layers.extend(self.class(id).inner.iter().cloned());
-                let item = UseItem { layers, dims: &[], scope: None };
-                Ok(Rc::new(ClassUse {
-                    class: id,
-                    items: smallvec![item],
-                    causality: None,
-                    is_connector,
-                    is_partial,
-                    constrained: None,
-                }))
-            }
-            _ => {
-                layers.extend(class.inner.iter().cloned());
-                let item = UseItem { layers, dims: &[], scope: None };
-                Ok(Rc::new(ClassUse {
-                    class: id,
-                    items: smallvec![item],
-                    causality: None,
-                    is_connector,
-                    is_partial,
-                    constrained: None,
-                }))
+                let Some(chain) = self.class(id).primitive.clone() else {
+                    return Ok(Rc::new(ClassUse {
+                        class: id,
+                        items: smallvec![UseItem { layers, dims: &[], scope: None }],
+                        causality: None,
+                        is_connector,
+                        is_partial,
+                        constrained: None,
+                    }));
+                };
+                if !self.class(id).components.is_empty() {
+                    let (span, full) = (self.class(id).span(), self.class(id).full.clone());
+                    let message = format!("`{full}` extends a predefined type and cannot have components");
+                    return Err(self.error("extends-primitive", span, message));
+                }
+                let mut chain = ClassUse::clone(&chain);
+                chain.is_connector |= is_connector;
+                chain.is_partial |= is_partial;
+                if self.class(id).table.contains_key(&Name::new("equalityConstraint")) {
+                    chain.constrained = Some(id);
+                }
+                if !layers.is_empty() {
+                    chain.items.insert(0, UseItem { layers, dims: &[], scope: None });
+                }
+                Ok(Rc::new(chain))
             }
         }
+    }
+
+    /// The use of a short class: that of its base, with the modifications that the definition adds to `layers`.
+    fn short_use(
+        &mut self,
+        id: ClassId,
+        is_connector: bool,
+        is_partial: bool,
+        mut layers: Layers,
+    ) -> Res<Rc<ClassUse<'a>>> {
+        let class = self.class(id);
+        let Some(ClassBody::Short { causality, base, subscripts, modification }) = class.ast.map(|ast| &ast.body)
+        else {
+            return Err(Refused);
+        };
+        let (parent, context) = (class.parent, class.context);
+        let inner = class.inner.clone();
+        let base_class = self.resolve_class(base, parent, context)?;
+        let base_use = self.class_use(base_class)?;
+        if let Some(modification) = modification.as_deref() {
+            layers.push(Layer::new(self.mod_tree(modification), parent, context));
+        }
+        layers.extend(inner);
+        let item = UseItem { layers: layers.clone(), dims: subscripts, scope: Some(parent) };
+        self.check_short(id, base_use.class, base)?;
+        let mut items: SmallVec<[UseItem<'a>; 1]> = smallvec![item];
+        items.extend(base_use.items.iter().cloned());
+        let core = if self.class(base_use.class).core.is_primitive() {
+            base_use.class
+        } else {
+            let special = self.specialize(base_use.class, &layers)?;
+            if let Some(modification) = modification.as_deref() {
+                self.expand(special)?;
+                let layer = Layer::new(self.mod_tree(modification), parent, context);
+                self.check_layer_names(special, &layer, false)?;
+            }
+            special
+        };
+        Ok(Rc::new(ClassUse {
+            class: core,
+            items,
+            causality: causality.or(base_use.causality),
+            is_connector: is_connector || base_use.is_connector,
+            is_partial: is_partial || (base_use.is_partial && self.class(id).kind != ClassKind::Type),
+            constrained: base_use.constrained,
+        }))
     }
 }

@@ -479,26 +479,7 @@ impl<'a> Flattener<'a> {
             if self.prim(one).ty == Type::String {
                 return Ok(());
             }
-            for (left, right) in pairs {
-                let name = self.variables[left.index()].name.clone();
-                let other = self.variables[right.index()].name.clone();
-                let (left, right) = (self.face_value(left, span)?, self.face_value(right, span)?);
-                let condition = self.graph.equal(left, right);
-                if self.graph.as_number(condition) == Some(0.0) {
-                    let message = format!("`{name}` and `{other}` are connected but have different values");
-                    return Err(self.error("incompatible-connectors", span, message));
-                }
-                if self.graph.as_number(condition).is_none() {
-                    self.out.assertions.push(Assertion {
-                        condition,
-                        message: format!("connected parameters {name} and {other} must be equal"),
-                        is_warning: false,
-                        component: component.clone(),
-                        span,
-                    });
-                }
-            }
-            return Ok(());
+            return self.connect_parameters(&pairs, &component, span);
         }
         // Two sources: two outputs of components, or two inputs of the class itself.
         let is_source = |this: &Self, prim: PrimId, causality: Option<Causality>, is_outside: bool| match causality {
@@ -528,6 +509,30 @@ impl<'a> Flattener<'a> {
             let left = self.connections.face(left, span, &component);
             let right = self.connections.face(right, span, &component);
             self.connections.join(left, right);
+        }
+        Ok(())
+    }
+
+    /// Parameters that are connected must be equal.
+    fn connect_parameters(&mut self, pairs: &[(VarId, VarId)], component: &Arc<str>, span: Span) -> Res<()> {
+        for &(left, right) in pairs {
+            let name = self.variables[left.index()].name.clone();
+            let other = self.variables[right.index()].name.clone();
+            let (left, right) = (self.face_value(left, span)?, self.face_value(right, span)?);
+            let condition = self.graph.equal(left, right);
+            if self.graph.as_number(condition) == Some(0.0) {
+                let message = format!("`{name}` and `{other}` are connected but have different values");
+                return Err(self.error("incompatible-connectors", span, message));
+            }
+            if self.graph.as_number(condition).is_none() {
+                self.out.assertions.push(Assertion {
+                    condition,
+                    message: format!("connected parameters {name} and {other} must be equal"),
+                    is_warning: false,
+                    component: component.clone(),
+                    span,
+                });
+            }
         }
         Ok(())
     }

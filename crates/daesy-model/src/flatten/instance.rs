@@ -16,7 +16,9 @@ use super::modifier::{Access, Layer, Layers};
 use super::value::{Type, Value, count};
 use super::{ClassId, Flattener, NodeId, Refused, Res};
 use crate::name::Name;
-use crate::syntax::{Causality, ClassKind, ComponentDecl, ConnectorPrefix, ElementKind, Subscript, VariabilityPrefix};
+use crate::syntax::{
+    Causality, ClassKind, ComponentDecl, ConnectorPrefix, Constraint, ElementKind, Expr, Subscript, VariabilityPrefix,
+};
 
 /// A primitive instance: a variable or array of variables.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -75,6 +77,30 @@ pub(crate) struct Inherited {
     pub is_top: bool,
     /// Inside a record.
     pub in_record: bool,
+}
+
+impl Inherited {
+    /// What the components of a component take over.
+    fn by_component(
+        &self,
+        elem: &Elem<'_>,
+        decl: &ComponentDecl,
+        declaration: &Declaration<'_>,
+        class_use: &ClassUse<'_>,
+    ) -> Inherited {
+        let variability = stricter(declaration.decl.variability.or(decl.variability), self.variability);
+        Inherited {
+            variability,
+            causality: declaration.decl.causality.or(decl.causality).or(class_use.causality).or(self.causality),
+            connector_prefix: declaration.decl.connector_prefix.or(decl.connector_prefix).or(self.connector_prefix),
+            is_protected: elem.prefixes.is_protected || self.is_protected,
+            is_final: declaration.is_final || self.is_final,
+            in_connector: self.in_connector,
+            in_package: self.in_package,
+            is_top: self.is_top && !elem.prefixes.is_protected,
+            in_record: self.in_record,
+        }
+    }
 }
 
 /// A composite instance.
@@ -348,60 +374,16 @@ impl<'a> Flattener<'a> {
             self.seen_as_outer.insert(node, outer);
         }
         let declaration = self.declaration(parent_id, &parent, &elem, decl)?;
-        if let Some(condition) = decl.condition.as_deref() {
-            let mut ctx = Ctx::structural(elem.owner, parent_id);
-            let value = self.expr(condition, &mut ctx)?;
-            let scalars = self.boolean(value, "the condition of a component", condition.span)?;
-            let item = self.single(&scalars, condition.span)?;
-            if self.known_number(item, condition.span)? == 0.0 {
-                self.set_kind(node, NodeKind::Absent(condition.span));
-                return Ok(());
-            }
+        if let Some(condition) = decl.condition.as_deref()
+            && !self.is_met(condition, &mut Ctx::structural(elem.owner, parent_id))?
+        {
+            self.set_kind(node, NodeKind::Absent(condition.span));
+            return Ok(());
         }
         let type_class = self.resolve_class(&declaration.decl.type_name, declaration.scope, declaration.instance)?;
         let class_use = self.class_use(type_class)?;
-        let mut dim_sources: SmallVec<[DimSource<'a>; 2]> = SmallVec::new();
-        let has_own = !declaration.decl.subscripts.is_empty() || !declaration.decl.type_subscripts.is_empty();
-        let (from, scope, instance) = if has_own || std::ptr::eq(decl, declaration.decl) {
-            (declaration.decl, declaration.scope, declaration.instance)
-        } else {
-            (decl, elem.owner, parent_id)
-        };
-        for subscript in from.subscripts.iter().chain(&from.type_subscripts) {
-            dim_sources.push(DimSource { subscript, scope, instance });
-        }
-        let n_own_dims = dim_sources.len();
-        for item in &class_use.items {
-            for subscript in item.dims {
-                let scope = item.scope.unwrap_or(declaration.scope);
-                // A short class found in the instance's own class reads its sizes there.
-                let instance = item.layers.last().map_or(NodeId::NONE, |layer| layer.instance);
-                let instance =
-                    if self.is_scope_of(declaration.instance, scope) { declaration.instance } else { instance };
-                dim_sources.push(DimSource { subscript, scope, instance });
-            }
-        }
-        let variability = stricter(declaration.decl.variability.or(decl.variability), parent.inherited.variability);
-        let inherited = Inherited {
-            variability,
-            causality: declaration
-                .decl
-                .causality
-                .or(decl.causality)
-                .or(class_use.causality)
-                .or(parent.inherited.causality),
-            connector_prefix: declaration
-                .decl
-                .connector_prefix
-                .or(decl.connector_prefix)
-                .or(parent.inherited.connector_prefix),
-            is_protected: elem.prefixes.is_protected || parent.inherited.is_protected,
-            is_final: declaration.is_final || parent.inherited.is_final,
-            in_connector: parent.inherited.in_connector,
-            in_package: parent.inherited.in_package,
-            is_top: parent.inherited.is_top && !elem.prefixes.is_protected,
-            in_record: parent.inherited.in_record,
-        };
+        let (dim_sources, n_own_dims) = self.dim_sources(parent_id, &elem, decl, &declaration, &class_use);
+        let inherited = parent.inherited.by_component(&elem, decl, &declaration, &class_use);
         self.check_component(&elem, declaration.decl, &class_use, &parent)?;
         let is_primitive = self.class(class_use.class).core.is_primitive();
         if self.class(class_use.class).core == Core::Object {
@@ -478,6 +460,47 @@ impl<'a> Flattener<'a> {
         result
     }
 
+    /// Whether the condition of a component holds.
+    fn is_met(&mut self, condition: &'a Expr, ctx: &mut Ctx) -> Res<bool> {
+        let value = self.expr(condition, ctx)?;
+        let scalars = self.boolean(value, "the condition of a component", condition.span)?;
+        let item = self.single(&scalars, condition.span)?;
+        Ok(self.known_number(item, condition.span)? != 0.0)
+    }
+
+    /// The dimensions of a component, those of its declaration before those of its type, and how many are the former.
+    fn dim_sources(
+        &self,
+        parent: NodeId,
+        elem: &Elem<'a>,
+        decl: &'a ComponentDecl,
+        declaration: &Declaration<'a>,
+        class_use: &ClassUse<'a>,
+    ) -> (SmallVec<[DimSource<'a>; 2]>, usize) {
+        let mut dim_sources: SmallVec<[DimSource<'a>; 2]> = SmallVec::new();
+        let has_own = !declaration.decl.subscripts.is_empty() || !declaration.decl.type_subscripts.is_empty();
+        let (from, scope, instance) = if has_own || std::ptr::eq(decl, declaration.decl) {
+            (declaration.decl, declaration.scope, declaration.instance)
+        } else {
+            (decl, elem.owner, parent)
+        };
+        for subscript in from.subscripts.iter().chain(&from.type_subscripts) {
+            dim_sources.push(DimSource { subscript, scope, instance });
+        }
+        let n_own = dim_sources.len();
+        for item in &class_use.items {
+            for subscript in item.dims {
+                let scope = item.scope.unwrap_or(declaration.scope);
+                // A short class found in the instance's own class reads its sizes there.
+                let instance = item.layers.last().map_or(NodeId::NONE, |layer| layer.instance);
+                let instance =
+                    if self.is_scope_of(declaration.instance, scope) { declaration.instance } else { instance };
+                dim_sources.push(DimSource { subscript, scope, instance });
+            }
+        }
+        (dim_sources, n_own)
+    }
+
     /// Whether a node is an element of an array of components, or inside one.
     pub(crate) fn is_in_array(&self, id: NodeId) -> bool {
         let mut at = id;
@@ -529,7 +552,55 @@ impl<'a> Flattener<'a> {
     ) -> Res<Declaration<'a>> {
         let is_valued = parent.is_record || parent.layers.iter().any(|layer| layer.is_field);
         let mut layers = self.child_layers(&parent.layers, elem.name, is_valued);
-        let n_outside = layers.iter().filter(|layer| !layer.is_field).count();
+        self.check_modifiable(parent_id, parent, elem, &layers)?;
+        layers.extend(Self::fill_instance(&elem.layers, parent_id));
+        let is_final = self.check_final(elem, &layers)?;
+        let own = decl.modification.as_deref().map(|written| Layer::new(self.mod_tree(written), elem.owner, parent_id));
+        let constraining = elem.constraint.and_then(|constraint| constraint.modification.as_deref());
+        let Some(at) = layers.iter().position(|layer| self.modifier(layer.mods).redeclare.is_some()) else {
+            layers.extend(own);
+            layers.extend(constraining.map(|written| Layer::new(self.mod_tree(written), elem.owner, parent_id)));
+            return Ok(Declaration { decl, scope: elem.owner, instance: parent_id, layers, is_final });
+        };
+        let layer = layers[at].clone();
+        let (component, constraint) = self.redeclaring(elem, decl, &layers[at..])?;
+        let mut kept: Layers = layers[..at].iter().cloned().collect();
+        if let Some(modification) = component.modification.as_deref() {
+            kept.push(Layer { mods: self.mod_tree(modification), is_field: false, ..layer.clone() });
+        }
+        // Modifications of the constraining type hold for the new declaration as well, those of a later redeclaration
+        // before those of an earlier one; without `constrainedby` they are those of the declaration itself, its value
+        // excepted [@modelica36, sec. 7.3.2].
+        if let Some(modification) = constraint.and_then(|one| one.modification.as_deref()) {
+            kept.push(Layer { mods: self.mod_tree(modification), is_field: false, ..layer.clone() });
+        }
+        for lower in &layers[at + 1..] {
+            if let Some(ElementKind::Component { constraint: Some(constraint), .. }) =
+                self.modifier(lower.mods).redeclare.map(|element| &element.kind)
+                && let Some(modification) = constraint.modification.as_deref()
+            {
+                kept.push(Layer { mods: self.mod_tree(modification), is_field: false, ..lower.clone() });
+            }
+        }
+        if elem.constraint.is_some() {
+            kept.extend(constraining.map(|written| Layer::new(self.mod_tree(written), elem.owner, parent_id)));
+        } else {
+            let is_value = |layer: &Layer| self.modifier(layer.mods).redeclare.is_none();
+            let lower: Layers = layers.drain(at + 1..).filter(is_value).chain(own).collect();
+            kept.extend(lower.into_iter().map(|layer| Layer { mods: self.without_value(layer.mods), ..layer }));
+        }
+        self.check_component_redeclare(elem, decl, component, &layer, parent_id)?;
+        Ok(Declaration { decl: component, scope: layer.scope, instance: layer.instance, layers: kept, is_final })
+    }
+
+    /// Refuses modifications of an element that come from where they may not.
+    fn check_modifiable(
+        &mut self,
+        parent_id: NodeId,
+        parent: &Complex,
+        elem: &Rc<Elem<'a>>,
+        layers: &[Layer],
+    ) -> Res<()> {
         // `each` needs an array around it.
         let misplaced = parent
             .layers
@@ -542,7 +613,7 @@ impl<'a> Flattener<'a> {
             let span = self.modifier(layer.mods).span;
             return Err(self.error_help("misplaced-each", span, message, "remove `each`"));
         }
-        if n_outside > 0 && elem.prefixes.is_protected && !parent.inherited.in_package {
+        if layers.iter().any(|layer| !layer.is_field) && elem.prefixes.is_protected && !parent.inherited.in_package {
             let span =
                 layers.iter().find(|layer| !layer.is_field).map_or(elem.span, |layer| self.modifier(layer.mods).span);
             let finding = Finding::error(
@@ -554,9 +625,12 @@ impl<'a> Flattener<'a> {
             .with_help("modify it in the class that extends its class, or make it public");
             return Err(self.report(finding));
         }
-        layers.extend(Self::fill_instance(&elem.layers, parent_id));
+        Ok(())
+    }
+
+    /// Whether a component is final; what is final may not be modified from further outside.
+    fn check_final(&mut self, elem: &Elem<'a>, layers: &[Layer]) -> Res<bool> {
         let mut is_final = elem.prefixes.is_final;
-        // What is final may not be modified from further outside.
         if let Some(at) = layers.iter().position(|layer| self.modifier(layer.mods).is_final && !layer.is_field) {
             is_final = true;
             if let Some(outer) = layers[..at].iter().find(|layer| !layer.is_field) {
@@ -570,39 +644,23 @@ impl<'a> Flattener<'a> {
         {
             return Err(self.final_override(elem, outer.mods, elem.span));
         }
-        let own = decl.modification.as_deref().map(|modification| self.mod_tree(modification));
-        let redeclared = layers.iter().position(|layer| self.modifier(layer.mods).redeclare.is_some());
-        let Some(at) = redeclared else {
-            if let Some(mods) = own {
-                layers.push(Layer {
-                    mods,
-                    is_field: false,
-                    path: SmallVec::new(),
-                    scope: elem.owner,
-                    instance: parent_id,
-                });
-            }
-            if let Some(constraint) = elem.constraint
-                && let Some(modification) = constraint.modification.as_deref()
-            {
-                let mods = self.mod_tree(modification);
-                layers.push(Layer {
-                    mods,
-                    is_field: false,
-                    path: SmallVec::new(),
-                    scope: elem.owner,
-                    instance: parent_id,
-                });
-            }
-            return Ok(Declaration { decl, scope: elem.owner, instance: parent_id, layers, is_final });
-        };
-        let layer = layers[at].clone();
-        let element = self.modifier(layer.mods).redeclare.ok_or(Refused)?;
-        let ElementKind::Component { component, constraint: new_constraint, .. } = &element.kind else {
+        Ok(is_final)
+    }
+
+    /// The component, and its constraint, by which the first layer redeclares an element; the others reach the element
+    /// from further inside.
+    fn redeclaring(
+        &mut self,
+        elem: &Elem<'a>,
+        decl: &ComponentDecl,
+        layers: &[Layer],
+    ) -> Res<(&'a ComponentDecl, Option<&'a Constraint>)> {
+        let element = self.modifier(layers[0].mods).redeclare.ok_or(Refused)?;
+        let ElementKind::Component { component, constraint, .. } = &element.kind else {
             let message = format!("`{}` is a component and cannot be redeclared as a class", elem.name);
             return Err(self.error("redeclare-kind", element.span, message));
         };
-        let below = layers[at + 1..].iter().find_map(|layer| self.modifier(layer.mods).redeclare);
+        let below = layers[1..].iter().find_map(|layer| self.modifier(layer.mods).redeclare);
         let is_replaceable = match below.map(|element| &element.kind) {
             Some(ElementKind::Component { prefixes, .. }) => prefixes.is_replaceable,
             _ => elem.prefixes.is_replaceable,
@@ -621,69 +679,7 @@ impl<'a> Flattener<'a> {
             let message = format!("the constant `{}` cannot be redeclared", elem.name);
             return Err(self.error("redeclare-constant", element.span, message));
         }
-        let mut kept: Layers = layers[..at].iter().cloned().collect();
-        if let Some(modification) = component.modification.as_deref() {
-            let mods = self.mod_tree(modification);
-            kept.push(Layer {
-                mods,
-                is_field: false,
-                path: layer.path.clone(),
-                scope: layer.scope,
-                instance: layer.instance,
-            });
-        }
-        // Modifications of the constraining type hold for the new declaration as well, those of a later redeclaration
-        // before those of an earlier one; without `constrainedby` they are those of the declaration itself, its value
-        // excepted [@modelica36, sec. 7.3.2].
-        if let Some(modification) = new_constraint.as_deref().and_then(|one| one.modification.as_deref()) {
-            let mods = self.mod_tree(modification);
-            kept.push(Layer { mods, is_field: false, ..layer.clone() });
-        }
-        for lower in &layers[at + 1..] {
-            if let Some(ElementKind::Component { constraint: Some(constraint), .. }) =
-                self.modifier(lower.mods).redeclare.map(|element| &element.kind)
-                && let Some(modification) = constraint.modification.as_deref()
-            {
-                let mods = self.mod_tree(modification);
-                kept.push(Layer { mods, is_field: false, ..lower.clone() });
-            }
-        }
-        match elem.constraint {
-            Some(constraint) => {
-                if let Some(modification) = constraint.modification.as_deref() {
-                    let mods = self.mod_tree(modification);
-                    kept.push(Layer {
-                        mods,
-                        is_field: false,
-                        path: SmallVec::new(),
-                        scope: elem.owner,
-                        instance: parent_id,
-                    });
-                }
-            }
-            None => {
-                for lower in &layers[at + 1..] {
-                    if self.modifier(lower.mods).redeclare.is_some() {
-                        continue;
-                    }
-                    let mut lower = lower.clone();
-                    lower.mods = self.without_value(lower.mods);
-                    kept.push(lower);
-                }
-                if let Some(mods) = own {
-                    let mods = self.without_value(mods);
-                    kept.push(Layer {
-                        mods,
-                        is_field: false,
-                        path: SmallVec::new(),
-                        scope: elem.owner,
-                        instance: parent_id,
-                    });
-                }
-            }
-        }
-        self.check_component_redeclare(elem, decl, component, &layer, parent_id)?;
-        Ok(Declaration { decl: component, scope: layer.scope, instance: layer.instance, layers: kept, is_final })
+        Ok((component, constraint.as_deref()))
     }
 
     fn is_from_constraint(&self, layer: &Layer) -> bool {
@@ -756,7 +752,7 @@ pub(crate) fn next_index(index: &mut [u32], dims: &[usize]) {
 }
 
 /// Whether an expression uses a name.
-pub(crate) fn mentions(expr: &crate::syntax::Expr, name: Name) -> bool {
+pub(crate) fn mentions(expr: &Expr, name: Name) -> bool {
     let mut found = false;
     super::check::names_in(expr, &mut |one| found |= one == name);
     found

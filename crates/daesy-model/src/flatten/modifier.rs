@@ -63,6 +63,13 @@ pub(crate) struct Layer {
     pub instance: NodeId,
 }
 
+impl Layer {
+    /// A modification of what is declared in `scope` itself.
+    pub(crate) fn new(mods: ModId, scope: ClassId, instance: NodeId) -> Self {
+        Self { mods, is_field: false, path: SmallVec::new(), scope, instance }
+    }
+}
+
 /// Layers, outermost first.
 pub(crate) type Layers = SmallVec<[Layer; 2]>;
 
