@@ -11,7 +11,7 @@ use crate::data::Data;
 use crate::diagnostic::Diagnostic;
 use crate::load::{Loaded, quantity_expression, type_problem};
 use crate::prepare::DataUse;
-use crate::study::{Hold, InputSource, Study};
+use crate::study::{Hold, InputSource, Quantity, Study};
 use daesy_transfer::ImpulseAt;
 
 /// How one input is given.
@@ -110,6 +110,120 @@ fn known_late(input: &str, parameter: &str, sources: &SourceMap, span: Span) -> 
     Diagnostic::resolve(&finding, sources)
 }
 
+/// The inputs of a study while they are read.
+struct Reading<'a> {
+    loaded: &'a Loaded,
+    data: Option<&'a Data>,
+    data_use: DataUse,
+    parameter_of: &'a [f64],
+    graph: Graph,
+    /// Where expressions break, and where impulses act.
+    breaks: Vec<f64>,
+    sample_times: Vec<f64>,
+    impulses: Vec<ImpulseAt>,
+    diagnostics: Vec<Diagnostic>,
+}
+
+impl Reading<'_> {
+    /// What an input of a system is; `None` where a diagnostic says why it cannot be read.
+    fn signal(&mut self, input: &Input) -> Option<Signal> {
+        let given = self.loaded.study.as_ref().and_then(|study| {
+            study.inputs.iter().find(|given| given.name == input.name).map(|given| (&study.sources, given))
+        });
+        let Some((sources, given)) = given else {
+            return Some(Signal::Constant(start_value(&self.loaded.flat, &input.name, self.parameter_of)));
+        };
+        match &given.item {
+            InputSource::Expression { expression, breaks } => self.expression(input, expression, breaks, sources),
+            InputSource::Column { column, hold } => self.column(&input.name, column, *hold, given.span, sources),
+            InputSource::Impulses(impulses) => {
+                for impulse in impulses {
+                    let (time, area) = (self.read(&impulse.time, sources), self.read(&impulse.area, sources));
+                    if let (Some(time), Some(area)) = (time, area) {
+                        let number = |value| evaluate(&self.graph, value, 0.0, self.parameter_of);
+                        let (time, area) = (number(time), number(area));
+                        self.breaks.push(time);
+                        self.impulses.push(ImpulseAt { input: input.name.clone(), time, area });
+                    }
+                }
+                Some(Signal::Constant(0.0))
+            }
+        }
+    }
+
+    fn read(&mut self, quantity: &Quantity, sources: &SourceMap) -> Option<ExprId> {
+        let read = quantity_expression(&mut self.graph, &self.loaded.flat.variables, quantity);
+        read.map_err(|findings| {
+            let resolve = |finding: &Finding| Diagnostic::resolve(finding, sources);
+            self.diagnostics.extend(findings.iter().map(resolve));
+        })
+        .ok()
+    }
+
+    fn expression(
+        &mut self,
+        input: &Input,
+        expression: &Quantity,
+        breaks: &[Quantity],
+        sources: &SourceMap,
+    ) -> Option<Signal> {
+        let value = self.read(expression, sources)?;
+        let times: Vec<ExprId> = breaks.iter().filter_map(|time| self.read(time, sources)).collect();
+        if let Some(name) = late_parameter(&self.loaded.flat, &self.graph, value) {
+            self.diagnostics.push(known_late(&input.name, name, sources, expression.span));
+            return None;
+        }
+        let mut own: Vec<f64> = times.iter().map(|&time| evaluate(&self.graph, time, 0.0, self.parameter_of)).collect();
+        find_breaks(&mut self.graph, value, self.parameter_of, &mut own);
+        if let Some(data) = self.data {
+            let times = std::slice::from_ref(&data.times);
+            find_breaks_between(&mut self.graph, value, self.parameter_of, times, &mut own);
+        }
+        let at = |time: f64| evaluate(&self.graph, value, time, self.parameter_of);
+        if let Some(message) = wrong_expression(self.loaded, &input.name, &own, at) {
+            let finding = Finding::error("wrong-type", expression.span, message);
+            let finding = finding.with_names([&input.name]).with_help(VALUES_OF_TYPES);
+            self.diagnostics.push(Diagnostic::resolve(&finding, sources));
+            return None;
+        }
+        self.breaks.extend(own);
+        let values = derivatives(&mut self.graph, &self.loaded.flat.variables, value, input.derivatives_needed);
+        Some(Signal::Expression(Listed::new(&self.graph, values)))
+    }
+
+    fn column(&mut self, name: &str, column: &str, hold: Hold, span: Span, sources: &SourceMap) -> Option<Signal> {
+        let (loaded, data) = (self.loaded, self.data);
+        let Some(values) = data.and_then(|data| data.column(column)) else {
+            if data.is_none() && self.data_use == DataUse::Optional {
+                return Some(Signal::Constant(start_value(&loaded.flat, name, self.parameter_of)));
+            }
+            let message = match data {
+                Some(data) => format!("the data file `{}` has no column `{column}`", data.file),
+                None => format!("the input `{name}` needs data, but the study has none"),
+            };
+            let help = match data {
+                None => "add `[data]` with `file = \"name.csv\"`".to_owned(),
+                Some(data) => match nearest(column, data.names.iter().map(String::as_str)) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => format!("its columns: {}", data.names.join(", ")),
+                },
+            };
+            let finding = Finding::error("data-column", span, message).with_names([name]).with_help(help);
+            self.diagnostics.push(Diagnostic::resolve(&finding, sources));
+            return None;
+        };
+        if let Some(message) = wrong_sample(loaded, name, column, data, hold) {
+            let finding = Finding::error("wrong-type", span, message).with_names([name]).with_help(SAMPLES_OF_TYPES);
+            self.diagnostics.push(Diagnostic::resolve(&finding, sources));
+            return None;
+        }
+        let times = data.map(|data| data.times.clone()).unwrap_or_default();
+        self.sample_times.clone_from(&times);
+        let curvatures = if hold == Hold::Cubic { natural_spline(&times, values) } else { Vec::new() };
+        Some(Signal::Samples { times, values: values.to_vec(), hold, curvatures })
+    }
+}
+
 impl StudyInputs {
     /// Prepares the inputs of a system of which all parameters are given.
     ///
@@ -126,110 +240,23 @@ impl StudyInputs {
         for (var, &value) in parameters.variables.iter().zip(parameters.values) {
             parameter_of[var.index()] = value;
         }
-        let (flat, study) = (&loaded.flat, &loaded.study);
-        let mut graph = Graph::default();
-        let mut signals = Vec::new();
-        let mut breaks = Vec::new();
-        let mut sample_times: Vec<f64> = Vec::new();
-        let mut impulses = Vec::new();
-        let mut diagnostics = Vec::new();
-        for input in &description.inputs {
-            let given = study.as_ref().and_then(|study| {
-                study.inputs.iter().find(|given| given.name == input.name).map(|given| (&study.sources, given))
-            });
-            let signal = match given {
-                None => Signal::Constant(start_value(flat, &input.name, &parameter_of)),
-                Some((sources, given)) => match &given.item {
-                    InputSource::Expression { expression, breaks: given_breaks } => {
-                        let mut read = |quantity| {
-                            quantity_expression(&mut graph, &flat.variables, quantity).map_err(|findings| {
-                                let resolve = |finding: &Finding| Diagnostic::resolve(finding, sources);
-                                diagnostics.extend(findings.iter().map(resolve));
-                            })
-                        };
-                        let Ok(value) = read(expression) else { continue };
-                        let times: Vec<ExprId> = given_breaks.iter().filter_map(|time| read(time).ok()).collect();
-                        if let Some(name) = late_parameter(flat, &graph, value) {
-                            diagnostics.push(known_late(&input.name, name, sources, expression.span));
-                            continue;
-                        }
-                        let mut own: Vec<f64> =
-                            times.iter().map(|&time| evaluate(&graph, time, 0.0, &parameter_of)).collect();
-                        find_breaks(&mut graph, value, &parameter_of, &mut own);
-                        if let Some(data) = data {
-                            let times = std::slice::from_ref(&data.times);
-                            find_breaks_between(&mut graph, value, &parameter_of, times, &mut own);
-                        }
-                        let at = |time: f64| evaluate(&graph, value, time, &parameter_of);
-                        if let Some(message) = wrong_expression(loaded, &input.name, &own, at) {
-                            let finding = Finding::error("wrong-type", expression.span, message);
-                            let finding = finding.with_names([&input.name]).with_help(VALUES_OF_TYPES);
-                            diagnostics.push(Diagnostic::resolve(&finding, sources));
-                            continue;
-                        }
-                        breaks.extend(own);
-                        let values = derivatives(&mut graph, &flat.variables, value, input.derivatives_needed);
-                        Signal::Expression(Listed::new(&graph, values))
-                    }
-                    InputSource::Column { column, hold } => match data.and_then(|data| data.column(column)) {
-                        Some(values) => {
-                            if let Some(message) = wrong_sample(loaded, &input.name, column, data, *hold) {
-                                let finding = Finding::error("wrong-type", given.span, message);
-                                let finding = finding.with_names([&input.name]).with_help(SAMPLES_OF_TYPES);
-                                diagnostics.push(Diagnostic::resolve(&finding, sources));
-                                continue;
-                            }
-                            let times = data.map(|data| data.times.clone()).unwrap_or_default();
-                            sample_times.clone_from(&times);
-                            let curvatures =
-                                if *hold == Hold::Cubic { natural_spline(&times, values) } else { Vec::new() };
-                            Signal::Samples { times, values: values.to_vec(), hold: *hold, curvatures }
-                        }
-                        None if data.is_none() && data_use == DataUse::Optional => {
-                            Signal::Constant(start_value(flat, &input.name, &parameter_of))
-                        }
-                        None => {
-                            let finding = Finding::error(
-                                "data-column",
-                                given.span,
-                                match data {
-                                    Some(data) => format!("the data file `{}` has no column `{column}`", data.file),
-                                    None => format!("the input `{}` needs data, but the study has none", input.name),
-                                },
-                            )
-                            .with_names([&input.name])
-                            .with_help(match data {
-                                None => "add `[data]` with `file = \"name.csv\"`".to_owned(),
-                                Some(data) => match nearest(column, data.names.iter().map(String::as_str)) {
-                                    Some(near) => format!("did you mean `{near}`?"),
-                                    None => format!("its columns: {}", data.names.join(", ")),
-                                },
-                            });
-                            diagnostics.push(Diagnostic::resolve(&finding, sources));
-                            continue;
-                        }
-                    },
-                    InputSource::Impulses(given_impulses) => {
-                        for impulse in given_impulses {
-                            let mut read = |quantity| match quantity_expression(&mut graph, &flat.variables, quantity) {
-                                Ok(value) => Some(evaluate(&graph, value, 0.0, &parameter_of)),
-                                Err(findings) => {
-                                    diagnostics
-                                        .extend(findings.iter().map(|finding| Diagnostic::resolve(finding, sources)));
-                                    None
-                                }
-                            };
-                            if let (Some(time), Some(area)) = (read(&impulse.time), read(&impulse.area)) {
-                                breaks.push(time);
-                                impulses.push(ImpulseAt { input: input.name.clone(), time, area });
-                            }
-                        }
-                        Signal::Constant(0.0)
-                    }
-                },
-            };
-            signals.push((input.start, input.derivatives_needed, signal));
-        }
+        let mut reading = Reading {
+            loaded,
+            data,
+            data_use,
+            parameter_of: &parameter_of,
+            graph: Graph::default(),
+            breaks: Vec::new(),
+            sample_times: Vec::new(),
+            impulses: Vec::new(),
+            diagnostics: Vec::new(),
+        };
+        let signals: Vec<_> = description
+            .inputs
+            .iter()
+            .filter_map(|input| Some((input.start, input.derivatives_needed, reading.signal(input)?)))
+            .collect();
+        let Reading { graph, breaks, sample_times, impulses, diagnostics, .. } = reading;
         if diagnostics.iter().any(|diagnostic| diagnostic.level == Level::Error) {
             return Err(diagnostics);
         }

@@ -82,12 +82,8 @@ pub(crate) fn build(
         .map_err(|findings| findings.iter().map(|finding| Diagnostic::resolve(finding, &sources)).collect())
 }
 
-fn assemble(
-    source: &LinearSource,
-    matrices: &Matrices,
-    study: &Study,
-    unknowns: &[String],
-) -> Result<FlatDae, Vec<Finding>> {
+/// What does not fit together among the sizes of the matrices.
+fn wrong_shapes(source: &LinearSource, matrices: &Matrices) -> Vec<Finding> {
     let mut findings = Vec::new();
     let Matrices { e, f, g, j, h } = matrices;
     let (n_rows, n_z) = (e.rows.len(), e.n_columns);
@@ -113,22 +109,58 @@ fn assemble(
     if n_z == 0 {
         findings.push(Finding::error("matrix-shape", source.span, "`E` is empty").with_names(["E"]));
     }
+    findings
+}
+
+/// Adds the parameters of a study and its unknowns; their variables by name.
+fn add_parameters(
+    flat: &mut FlatDae,
+    source: &LinearSource,
+    study: &Study,
+    unknowns: &[String],
+) -> BTreeMap<String, VarId> {
+    for parameter in &study.parameters {
+        let value = match parameter.item.value {
+            QuantityValue::Number(value) => Some(flat.graph.number(value)),
+            QuantityValue::Expression(_) => None,
+        };
+        add_parameter(flat, &parameter.name, value, parameter.span);
+    }
+    for name in unknowns {
+        add_parameter(flat, name, None, source.span);
+    }
+    let is_parameter = |variable: &Variable| variable.kind == VariableKind::Parameter;
+    let first_parameter = flat.variables.iter().position(is_parameter).unwrap_or(flat.variables.len());
+    flat.variables[first_parameter..]
+        .iter()
+        .enumerate()
+        .map(|(at, variable)| (variable.name.clone(), VarId((first_parameter + at) as u32)))
+        .collect()
+}
+
+fn assemble(
+    source: &LinearSource,
+    matrices: &Matrices,
+    study: &Study,
+    unknowns: &[String],
+) -> Result<FlatDae, Vec<Finding>> {
+    let mut findings = wrong_shapes(source, matrices);
+    let Matrices { e, f, g, j, h } = matrices;
+    let (n_rows, n_z) = (e.rows.len(), e.n_columns);
     let columns = |matrix: &Option<SparseMatrix>| matrix.as_ref().map_or(0, |matrix| matrix.n_columns);
-    let names = |given: &Option<Vec<String>>, letter: &str, n: usize, findings: &mut Vec<Finding>| -> Vec<String> {
-        match given {
-            Some(names) if names.len() == n => names.clone(),
-            Some(names) => {
-                let message = format!("`names.{letter}` lists {} names for {n} signals", names.len());
-                findings.push(Finding::error("matrix-names", source.span, message));
-                Vec::new()
-            }
-            None => (1..=n).map(|at| format!("{letter}{at}")).collect(),
+    let mut names = |given: &Option<Vec<String>>, letter: &str, n: usize| match given {
+        Some(names) if names.len() == n => names.clone(),
+        Some(names) => {
+            let message = format!("`names.{letter}` lists {} names for {n} signals", names.len());
+            findings.push(Finding::error("matrix-names", source.span, message));
+            Vec::new()
         }
+        None => (1..=n).map(|at| format!("{letter}{at}")).collect(),
     };
-    let z = names(&source.names.z, "z", n_z, &mut findings);
-    let u = names(&source.names.u, "u", columns(g), &mut findings);
-    let w = names(&source.names.w, "w", columns(j), &mut findings);
-    let y = names(&source.names.y, "y", h.as_ref().map_or(0, |matrix| matrix.rows.len()), &mut findings);
+    let z = names(&source.names.z, "z", n_z);
+    let u = names(&source.names.u, "u", columns(g));
+    let w = names(&source.names.w, "w", columns(j));
+    let y = names(&source.names.y, "y", h.as_ref().map_or(0, |matrix| matrix.rows.len()));
     if !findings.is_empty() {
         return Err(findings);
     }
@@ -159,23 +191,7 @@ fn assemble(
     let u = add(&mut flat, &u, VariableKind::Input, false);
     let w = add(&mut flat, &w, VariableKind::Input, false);
     let y = add(&mut flat, &y, VariableKind::Continuous, true);
-    for parameter in &study.parameters {
-        let value = match parameter.item.value {
-            QuantityValue::Number(value) => Some(flat.graph.number(value)),
-            QuantityValue::Expression(_) => None,
-        };
-        add_parameter(&mut flat, &parameter.name, value, parameter.span);
-    }
-    for name in unknowns {
-        add_parameter(&mut flat, name, None, source.span);
-    }
-    let is_parameter = |variable: &Variable| variable.kind == VariableKind::Parameter;
-    let first_parameter = flat.variables.iter().position(is_parameter).unwrap_or(flat.variables.len());
-    let parameters: BTreeMap<String, VarId> = flat.variables[first_parameter..]
-        .iter()
-        .enumerate()
-        .map(|(at, variable)| (variable.name.clone(), VarId((first_parameter + at) as u32)))
-        .collect();
+    let parameters = add_parameters(&mut flat, source, study, unknowns);
     let mut entry = |graph: &mut Graph, quantity: &Quantity| match &quantity.value {
         QuantityValue::Number(value) => graph.number(*value),
         QuantityValue::Expression(text) => {

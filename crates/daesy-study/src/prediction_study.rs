@@ -16,7 +16,7 @@ use daesy_graph::node::{BinaryOp, UnaryOp};
 use daesy_graph::{Evaluator, ExprId, Graph, Leaf, Node, Reach, Span, VarId};
 use daesy_integrate::ensemble::{EnsembleError, EnsembleOptions, Grid, LaneFailureReason};
 use daesy_pencil::Mat;
-use daesy_system::{DaeSystem, GivenParameter, StepMethod, Watch};
+use daesy_system::{DaeSystem, Description, GivenParameter, StepMethod, Watch};
 
 use crate::diagnostic::Diagnostic;
 use crate::failure::Failure;
@@ -314,68 +314,14 @@ impl PredictionStudy {
             .filter_map(|signal| description.observed.iter().position(|known| *known == signal.name))
             .map(|at| at as u32)
             .collect();
-        let mut slots = Vec::new();
-        let mut filters = Vec::new();
-        let mut disturbances = Vec::new();
-        for (named, matrices) in study.disturbances.iter().zip(filter_exprs) {
-            // Inputs that no equation holds are not among them.
-            let inputs: Vec<_> = (named.item.signals.iter().zip(&matrices.c))
-                .filter_map(|(signal, c)| Some((description.inputs.iter().find(|input| input.name == *signal)?, c)))
-                .collect();
-            if inputs.is_empty() {
-                continue;
-            }
-            for (input, _) in &inputs {
-                slots.extend(input.start..=input.start + usize::from(input.derivatives_needed));
-            }
-            disturbances.push((named.name.clone(), named.span));
-            let graph = &mut graph;
-            let mut entries = |matrix: &[Vec<ExprId>]| -> Vec<Vec<Entry>> {
-                matrix.iter().map(|row| row.iter().map(|&value| entry(graph, value)).collect()).collect()
-            };
-            filters.push(FilterEntries {
-                name: named.name.clone(),
-                a: entries(&matrices.a),
-                b: entries(&matrices.b),
-                c: entries(&inputs.iter().map(|(_, c)| (*c).clone()).collect::<Vec<_>>()),
-                starts_at_zero: named.item.starts_at_zero,
-                derivatives_needed: inputs.iter().map(|(input, _)| input.derivatives_needed).collect(),
-            });
-        }
+        let Shaping { slots, filters, disturbances } = Shaping::read(&mut graph, study, filter_exprs, description);
         let experiments = read_experiments(loaded, study, problem, &system, &parameters, engine)?;
-        let weights = variances
-            .iter()
-            .map(|variance| match (study.identify.weighting.as_deref(), variance) {
-                (Some("std"), Some(variance)) if *variance > 0.0 => 1.0 / variance.sqrt(),
-                _ => 1.0,
-            })
-            .collect();
         let n_realizations = study.identify.realizations.unwrap_or(DEFAULT_REALIZATIONS) as usize;
         let description = system.description();
         let numbers_each = (1 + problem.unknowns.len()) * (description.states.len() + study.measurements.len());
         limits::ensemble(n_realizations, numbers_each)
             .map_err(|refusal| vec![Diagnostic::resolve(&refusal.at(Span::NONE), &study.sources)])?;
-        let settings = PredictionSettings {
-            n_realizations,
-            seed,
-            is_antithetic: study.identify.is_antithetic,
-            interpolation: match study.identify.interpolation.as_deref() {
-                Some("exact") => Interpolation::Exact,
-                _ => Interpolation::Linear,
-            },
-            method: match study.identify.solver.as_deref() {
-                Some("explicit") => Some(StepMethod::Explicit4),
-                Some("implicit") => Some(StepMethod::Implicit3),
-                _ => None,
-            },
-            options: EnsembleOptions {
-                rtol: study.simulate.rtol.unwrap_or(1e-6),
-                atol: study.simulate.atol.unwrap_or(1e-9),
-                ..EnsembleOptions::default()
-            },
-            weights,
-            is_undisturbed: engine == Engine::Events,
-        };
+        let settings = settings(study, &variances, n_realizations, seed, engine);
         let place = |record: usize| {
             let name = record_name(record);
             description.parameters.iter().position(|known| *known == name).map(|at| at as u32)
@@ -1137,4 +1083,84 @@ fn noise_step(study: &Study, samples: &[f64]) -> Result<f64, Failure> {
         0.1 * distance
     ));
     Err(Failure::Input(vec![Diagnostic::resolve(&finding, &study.sources)]))
+}
+
+/// The shaping filters of disturbances whose inputs stand in equations.
+struct Shaping {
+    /// Places of these inputs and of their derivatives.
+    slots: Vec<usize>,
+    filters: Vec<FilterEntries>,
+    /// Names of the disturbances.
+    disturbances: Vec<(String, Span)>,
+}
+
+impl Shaping {
+    fn read(graph: &mut Graph, study: &Study, matrices: Vec<FilterMatrices>, description: &Description) -> Self {
+        let mut slots = Vec::new();
+        let mut filters = Vec::new();
+        let mut disturbances = Vec::new();
+        for (named, matrices) in study.disturbances.iter().zip(matrices) {
+            // Inputs that no equation holds are not among them.
+            let inputs: Vec<_> = (named.item.signals.iter().zip(&matrices.c))
+                .filter_map(|(signal, c)| Some((description.inputs.iter().find(|input| input.name == *signal)?, c)))
+                .collect();
+            if inputs.is_empty() {
+                continue;
+            }
+            for (input, _) in &inputs {
+                slots.extend(input.start..=input.start + usize::from(input.derivatives_needed));
+            }
+            disturbances.push((named.name.clone(), named.span));
+            let graph = &mut *graph;
+            let mut entries = |matrix: &[Vec<ExprId>]| -> Vec<Vec<Entry>> {
+                matrix.iter().map(|row| row.iter().map(|&value| entry(graph, value)).collect()).collect()
+            };
+            filters.push(FilterEntries {
+                name: named.name.clone(),
+                a: entries(&matrices.a),
+                b: entries(&matrices.b),
+                c: entries(&inputs.iter().map(|(_, c)| (*c).clone()).collect::<Vec<_>>()),
+                starts_at_zero: named.item.starts_at_zero,
+                derivatives_needed: inputs.iter().map(|(input, _)| input.derivatives_needed).collect(),
+            });
+        }
+        Self { slots, filters, disturbances }
+    }
+}
+
+fn settings(
+    study: &Study,
+    variances: &[Option<f64>],
+    n_realizations: usize,
+    seed: u64,
+    engine: Engine,
+) -> PredictionSettings {
+    let weights = variances
+        .iter()
+        .map(|variance| match (study.identify.weighting.as_deref(), variance) {
+            (Some("std"), Some(variance)) if *variance > 0.0 => 1.0 / variance.sqrt(),
+            _ => 1.0,
+        })
+        .collect();
+    PredictionSettings {
+        n_realizations,
+        seed,
+        is_antithetic: study.identify.is_antithetic,
+        interpolation: match study.identify.interpolation.as_deref() {
+            Some("exact") => Interpolation::Exact,
+            _ => Interpolation::Linear,
+        },
+        method: match study.identify.solver.as_deref() {
+            Some("explicit") => Some(StepMethod::Explicit4),
+            Some("implicit") => Some(StepMethod::Implicit3),
+            _ => None,
+        },
+        options: EnsembleOptions {
+            rtol: study.simulate.rtol.unwrap_or(1e-6),
+            atol: study.simulate.atol.unwrap_or(1e-9),
+            ..EnsembleOptions::default()
+        },
+        weights,
+        is_undisturbed: engine == Engine::Events,
+    }
 }

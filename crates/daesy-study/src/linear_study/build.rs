@@ -342,15 +342,7 @@ impl<'a> Builder<'a> {
         let (mut timeline, inputs) = self.timeline(read, &varying);
         let experiments = self.experiments(&mut timeline);
         if let Some(time) = timeline.too_rough {
-            let message = format!(
-                "at t = {} an input or a function of time in the equations is too rough to be followed by polynomials",
-                daesy_structure::words::short(time)
-            );
-            let finding = Finding::error("rough-input", Span::NONE, message).with_help(
-                "it may oscillate very fast, or have no finite value there; `method = \"pem\"` of `identify` integrates it \
-                 step by step",
-            );
-            return Err(Refusal { findings: vec![finding] });
+            return Err(too_rough(time));
         }
         let study = LinearStudy {
             layout: ModelLayout {
@@ -999,4 +991,16 @@ impl ParametricRows {
             values: ParametricMatrix::zeros(rows, 1),
         }
     }
+}
+
+fn too_rough(time: f64) -> Refusal {
+    let message = format!(
+        "at t = {} an input or a function of time in the equations is too rough to be followed by polynomials",
+        daesy_structure::words::short(time)
+    );
+    let finding = Finding::error("rough-input", Span::NONE, message).with_help(
+        "it may oscillate very fast, or have no finite value there; `method = \"pem\"` of `identify` integrates it \
+         step by step",
+    );
+    Refusal { findings: vec![finding] }
 }

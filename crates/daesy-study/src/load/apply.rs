@@ -18,6 +18,24 @@ use crate::varying::vary_parameters;
 
 /// Puts the study's values into the model and checks every name it uses.
 pub(super) fn apply_study(flat: &mut FlatDae, study: &mut Study, options: &LoadOptions) -> Vec<Finding> {
+    let mut findings = add_symbols(flat, study);
+    findings.extend(apply_starts_of_unknowns(flat, study, options));
+    findings.extend(apply_parameters(flat, study, options));
+    findings.extend(vary_parameters(flat, study));
+    findings.extend(free_inputs(flat, study));
+    show_disturbances(flat, study);
+    findings.extend(check_shown(flat, study));
+    findings.extend(check_random(flat, study));
+    findings.extend(apply_initial_values(flat, study));
+    findings
+}
+
+fn is_unknown(kind: VariableKind) -> bool {
+    matches!(kind, VariableKind::Continuous | VariableKind::Discrete)
+}
+
+/// Adds what only expressions of the study speak of, and checks the names of unknowns.
+fn add_symbols(flat: &mut FlatDae, study: &Study) -> Vec<Finding> {
     let mut findings = Vec::new();
     // Values that the model has no place for, but expressions of the study do, are free symbols.
     for parameter in &study.parameters {
@@ -42,6 +60,12 @@ pub(super) fn apply_study(flat: &mut FlatDae, study: &mut Study, options: &LoadO
             Some(var) => findings.extend(no_real(&flat.variables[var.index()], unknown.span, "unknown")),
         }
     }
+    findings
+}
+
+/// Gives unknowns the values that they start from.
+fn apply_starts_of_unknowns(flat: &mut FlatDae, study: &Study, options: &LoadOptions) -> Vec<Finding> {
+    let mut findings = Vec::new();
     for unknown in &study.unknown {
         if let Some((_, value)) = options.set.iter().find(|(name, _)| *name == unknown.name) {
             if let Some(var) = flat.find(&unknown.name) {
@@ -57,6 +81,12 @@ pub(super) fn apply_study(flat: &mut FlatDae, study: &mut Study, options: &LoadO
             }
         }
     }
+    findings
+}
+
+/// Gives parameters their values.
+fn apply_parameters(flat: &mut FlatDae, study: &Study, options: &LoadOptions) -> Vec<Finding> {
+    let mut findings = Vec::new();
     for parameter in &study.parameters {
         match flat.find(&parameter.name) {
             Some(var) if flat.variables[var.index()].kind == VariableKind::Parameter => {
@@ -88,8 +118,12 @@ pub(super) fn apply_study(flat: &mut FlatDae, study: &mut Study, options: &LoadO
             })),
         }
     }
-    let is_unknown = |kind| matches!(kind, VariableKind::Continuous | VariableKind::Discrete);
-    findings.extend(vary_parameters(flat, study));
+    findings
+}
+
+/// Frees the signals that the study gives, each of which it gives once.
+fn free_inputs(flat: &mut FlatDae, study: &Study) -> Vec<Finding> {
+    let mut findings = Vec::new();
     for input in &study.inputs {
         findings.extend(free_input(flat, &input.name, input.span));
     }
@@ -110,7 +144,12 @@ pub(super) fn apply_study(flat: &mut FlatDae, study: &mut Study, options: &LoadO
                 .push(Finding::error("given-twice", disturbance.span, message).with_names([signal]).with_help(help));
         }
     }
-    show_disturbances(flat, study);
+    findings
+}
+
+/// Checks the names of variables that are measured, estimated or reported.
+fn check_shown(flat: &FlatDae, study: &Study) -> Vec<Finding> {
+    let mut findings = Vec::new();
     let signals = study.measurements.iter().map(|signal| (&signal.name, signal.span));
     for (name, span) in signals.chain(study.signals.iter().map(|signal| (&signal.name, signal.span))) {
         match flat.find(name) {
@@ -127,6 +166,12 @@ pub(super) fn apply_study(flat: &mut FlatDae, study: &mut Study, options: &LoadO
             None => findings.push(unknown_name(flat, &signal.name, signal.span, "variable", is_shown)),
         }
     }
+    findings
+}
+
+/// Checks the names of parameters that are random, or jump by a fault.
+fn check_random(flat: &FlatDae, study: &Study) -> Vec<Finding> {
+    let mut findings = Vec::new();
     let joined = study.joint.iter().flat_map(|joint| joint.names.iter().map(|name| (&name.name, name.span)));
     let is_symbol = |name: &str| study.unknown.iter().any(|unknown| unknown.name == name);
     let faults = study.watch.faults.iter().filter(|fault| !is_symbol(&fault.name));
@@ -148,6 +193,12 @@ pub(super) fn apply_study(flat: &mut FlatDae, study: &mut Study, options: &LoadO
             None => findings.push(unknown_name(flat, name, span, "parameter", |kind| kind == VariableKind::Parameter)),
         }
     }
+    findings
+}
+
+/// Gives variables their values at the start.
+fn apply_initial_values(flat: &mut FlatDae, study: &Study) -> Vec<Finding> {
+    let mut findings = Vec::new();
     for value in &study.initial.values {
         match flat.find(&value.name) {
             Some(var) if is_unknown(flat.variables[var.index()].kind) => {

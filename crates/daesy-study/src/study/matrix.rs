@@ -174,30 +174,7 @@ enum Symmetry {
 /// A finding at the line that is wrong.
 pub(crate) fn read_matrix_market(name: &str, text: &str, file: FileId) -> Result<SparseMatrix, Finding> {
     let mut lines = MarketLines { name, text, file, at: 0 };
-    let Some(banner) = lines.next_line() else {
-        return Err(lines.wrong(0, 0, "is empty"));
-    };
-    let words: Vec<String> = banner.text.split_whitespace().map(str::to_lowercase).collect();
-    let word = |at: usize| words.get(at).map_or("", String::as_str);
-    if word(0) != "%%matrixmarket" || word(1) != "matrix" {
-        return Err(lines.wrong_line(&banner, "must begin with `%%MatrixMarket matrix coordinate real general`"));
-    }
-    let is_array = match word(2) {
-        "coordinate" => false,
-        "array" => true,
-        _ => return Err(lines.wrong_line(&banner, "must be of format `coordinate` or `array`")),
-    };
-    let is_pattern = match word(3) {
-        "real" | "integer" | "double" => false,
-        "pattern" if !is_array => true,
-        _ => return Err(lines.wrong_line(&banner, "must hold `real` or `integer` numbers")),
-    };
-    let symmetry = match word(4) {
-        "general" => Symmetry::General,
-        "symmetric" => Symmetry::Symmetric,
-        "skew-symmetric" => Symmetry::Skew,
-        _ => return Err(lines.wrong_line(&banner, "must be `general`, `symmetric` or `skew-symmetric`")),
-    };
+    let MarketForm { is_array, is_pattern, symmetry } = lines.form()?;
     let Some(header) = lines.next_data() else {
         return Err(lines.wrong(text.len(), text.len(), "ends before its size"));
     };
@@ -282,6 +259,13 @@ pub(crate) fn read_matrix_market(name: &str, text: &str, file: FileId) -> Result
     Ok(matrix)
 }
 
+/// What the first line of a Matrix Market file says.
+struct MarketForm {
+    is_array: bool,
+    is_pattern: bool,
+    symmetry: Symmetry,
+}
+
 /// The lines of a Matrix Market file.
 struct MarketLines<'a> {
     name: &'a str,
@@ -296,6 +280,34 @@ struct MarketLine<'a> {
 }
 
 impl<'a> MarketLines<'a> {
+    fn form(&mut self) -> Result<MarketForm, Finding> {
+        let Some(banner) = self.next_line() else {
+            return Err(self.wrong(0, 0, "is empty"));
+        };
+        let words: Vec<String> = banner.text.split_whitespace().map(str::to_lowercase).collect();
+        let word = |at: usize| words.get(at).map_or("", String::as_str);
+        if word(0) != "%%matrixmarket" || word(1) != "matrix" {
+            return Err(self.wrong_line(&banner, "must begin with `%%MatrixMarket matrix coordinate real general`"));
+        }
+        let is_array = match word(2) {
+            "coordinate" => false,
+            "array" => true,
+            _ => return Err(self.wrong_line(&banner, "must be of format `coordinate` or `array`")),
+        };
+        let is_pattern = match word(3) {
+            "real" | "integer" | "double" => false,
+            "pattern" if !is_array => true,
+            _ => return Err(self.wrong_line(&banner, "must hold `real` or `integer` numbers")),
+        };
+        let symmetry = match word(4) {
+            "general" => Symmetry::General,
+            "symmetric" => Symmetry::Symmetric,
+            "skew-symmetric" => Symmetry::Skew,
+            _ => return Err(self.wrong_line(&banner, "must be `general`, `symmetric` or `skew-symmetric`")),
+        };
+        Ok(MarketForm { is_array, is_pattern, symmetry })
+    }
+
     fn next_line(&mut self) -> Option<MarketLine<'a>> {
         let rest = self.text.get(self.at..).filter(|rest| !rest.is_empty())?;
         let length = rest.find('\n').unwrap_or(rest.len());

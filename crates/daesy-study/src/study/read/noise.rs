@@ -68,47 +68,47 @@ pub(super) fn read_disturbance(reader: &mut Reader, name: &str, value: &Spanned<
         Some(signals) => signals?,
         None => vec![name.to_owned()],
     };
+    if let Some(finding) = wrong_shape(name, &signals, &process, span) {
+        reader.findings.push(finding);
+        return None;
+    }
+    Some(Disturbance { signals, process, starts_at_zero })
+}
+
+/// What does not fit together in a disturbance: its signals, and the sizes of its matrices.
+fn wrong_shape(name: &str, signals: &[String], process: &DisturbanceProcess, span: Span) -> Option<Finding> {
     if let Some(twice) = signals.iter().enumerate().find(|(at, signal)| signals[..*at].contains(signal)) {
         let message = format!("disturbance `{name}`: `signals` names `{}` twice", twice.1);
-        reader.findings.push(Finding::error("given-twice", span, message).with_names([name]));
-        return None;
+        return Some(Finding::error("given-twice", span, message).with_names([name]));
     }
     if !matches!(process, DisturbanceProcess::Filter { .. }) && signals.len() != 1 {
         let message = format!("disturbance `{name}`: `signals` names {} signals, this process has one", signals.len());
-        reader.findings.push(
+        return Some(
             Finding::error("matrix-shape", span, message)
                 .with_names([name])
                 .with_help("several signals need a shaping filter: `A`, `B`, and a row of `C` for each of them"),
         );
-        return None;
     }
-    if let DisturbanceProcess::Filter { a, b, c } = &process {
-        let n_states = a.len();
-        let wrong = if a.iter().any(|row| row.len() != n_states) {
-            Some("`A` must be square".to_owned())
-        } else if b.len() != n_states {
-            Some(format!("`B` must have {n_states} rows, as `A` has"))
-        } else if c.iter().any(|row| row.len() != n_states) {
-            Some(format!("`C` must have {n_states} columns, as `A` has"))
-        } else if c.len() != signals.len() {
-            let rows = if signals.len() == 1 { "one row".to_owned() } else { format!("{} rows", signals.len()) };
-            Some(format!("`C` must have {rows}, one for each signal; it has {}", c.len()))
-        } else {
-            None
-        };
-        if let Some(message) = wrong {
-            let mut finding =
-                Finding::error("matrix-shape", span, format!("disturbance `{name}`: {message}")).with_names([name]);
-            if c.len() != signals.len() {
-                finding = finding.with_help(
-                    "disturbances that depend on each other are one process: name their inputs in `signals = [..]`",
-                );
-            }
-            reader.findings.push(finding);
-            return None;
-        }
+    let DisturbanceProcess::Filter { a, b, c } = process else { return None };
+    let n_states = a.len();
+    let wrong = if a.iter().any(|row| row.len() != n_states) {
+        Some("`A` must be square".to_owned())
+    } else if b.len() != n_states {
+        Some(format!("`B` must have {n_states} rows, as `A` has"))
+    } else if c.iter().any(|row| row.len() != n_states) {
+        Some(format!("`C` must have {n_states} columns, as `A` has"))
+    } else if c.len() != signals.len() {
+        let rows = if signals.len() == 1 { "one row".to_owned() } else { format!("{} rows", signals.len()) };
+        Some(format!("`C` must have {rows}, one for each signal; it has {}", c.len()))
+    } else {
+        None
+    };
+    let finding = Finding::error("matrix-shape", span, format!("disturbance `{name}`: {}", wrong?)).with_names([name]);
+    if c.len() == signals.len() {
+        return Some(finding);
     }
-    Some(Disturbance { signals, process, starts_at_zero })
+    let help = "disturbances that depend on each other are one process: name their inputs in `signals = [..]`";
+    Some(finding.with_help(help))
 }
 
 fn incomplete(reader: &mut Reader, name: &str, span: Span) -> Option<Disturbance> {
