@@ -129,21 +129,7 @@ pub(crate) fn build(
     };
     rows.modes.extend(discrete_values);
     rows.modes.extend(condition_values.iter().map(|&(value, ..)| value));
-    for (at, held) in builder.held.iter().enumerate() {
-        rows.modes.push(held.value);
-        match &held.change {
-            Change::Roots(roots) => {
-                for &(root, is_zero_above) in roots {
-                    rows.roots.push(root);
-                    events.roots.push(Root { held: at as u32, is_zero_above });
-                }
-            }
-            Change::At(time) => {
-                rows.schedule.push(*time);
-                events.scheduled.push(at as u32);
-            }
-        }
-    }
+    builder.add_held(rows, &mut events);
     for &(_, start, interval) in &builder.clocks {
         rows.schedule.extend([start, interval]);
     }
@@ -159,23 +145,50 @@ pub(crate) fn build(
     let watched: Vec<ExprId> = rows.roots.iter().chain(&rows.assertions).copied().collect();
     builder.reach.leaves(graph, &watched, &mut leaves);
     events.roots_need_unknowns = leaves.iter().any(|leaf| unknowns.contains(leaf));
-    let n_discrete = discrete.len();
-    let mut modes = Vec::new();
-    for (at, &(_, now, before)) in condition_values.iter().enumerate() {
-        modes.push((now, n_discrete + at));
-        modes.push((before, events.switched_before() + n_discrete + at));
-    }
-    modes.extend(builder.held.iter().enumerate().map(|(at, held)| (held.var, events.n_switched() + at)));
-    for (at, var) in discrete.iter().enumerate() {
-        modes.push((builder.discrete_before[var], events.switched_before() + at));
-    }
-    for (at, &(var, _)) in builder.continuous_before.iter().enumerate() {
-        modes.push((var, events.continuous_before() + at));
-    }
-    modes.extend(builder.clocks.iter().enumerate().map(|(at, &(var, ..))| (var, events.clocks() + at)));
-    modes.push((builder.initial, events.initial()));
-    modes.push((builder.terminal, events.terminal()));
+    let modes = builder.modes(&discrete, &condition_values, &events);
     Ok(Built { events, modes, switches: builder.switches })
+}
+
+impl Builder<'_> {
+    /// The rows of what is held: its value, and the functions or the time at which that changes.
+    fn add_held(&self, rows: &mut PartRows, events: &mut Events) {
+        for (at, held) in self.held.iter().enumerate() {
+            rows.modes.push(held.value);
+            match &held.change {
+                Change::Roots(roots) => {
+                    for &(root, is_zero_above) in roots {
+                        rows.roots.push(root);
+                        events.roots.push(Root { held: at as u32, is_zero_above });
+                    }
+                }
+                Change::At(time) => {
+                    rows.schedule.push(*time);
+                    events.scheduled.push(at as u32);
+                }
+            }
+        }
+    }
+
+    /// The place of every mode in their list.
+    fn modes(&self, discrete: &[VarId], conditions: &[(ExprId, VarId, VarId)], events: &Events) -> Vec<(VarId, usize)> {
+        let n_discrete = discrete.len();
+        let mut modes = Vec::new();
+        for (at, &(_, now, before)) in conditions.iter().enumerate() {
+            modes.push((now, n_discrete + at));
+            modes.push((before, events.switched_before() + n_discrete + at));
+        }
+        modes.extend(self.held.iter().enumerate().map(|(at, held)| (held.var, events.n_switched() + at)));
+        for (at, var) in discrete.iter().enumerate() {
+            modes.push((self.discrete_before[var], events.switched_before() + at));
+        }
+        for (at, &(var, _)) in self.continuous_before.iter().enumerate() {
+            modes.push((var, events.continuous_before() + at));
+        }
+        modes.extend(self.clocks.iter().enumerate().map(|(at, &(var, ..))| (var, events.clocks() + at)));
+        modes.push((self.initial, events.initial()));
+        modes.push((self.terminal, events.terminal()));
+        modes
+    }
 }
 
 /// What when-clauses come to.

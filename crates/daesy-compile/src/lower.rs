@@ -18,6 +18,7 @@ use daesy_system::{
 use rustc_hash::FxHashMap;
 use thiserror::Error;
 
+use crate::discrete_start::{DiscreteInitial, split_initial};
 use crate::functions::{Program, Stop};
 use crate::interpret::Interpreter;
 use crate::memory::LaneMemory;
@@ -174,73 +175,13 @@ fn compile_as(regular: RegularDae, relations: Relations) -> Result<CompiledSyste
     let eliminated: FxHashMap<VarId, ExprId> =
         regular.eliminated.iter().map(|eliminated| (eliminated.var, eliminated.value)).collect();
     let variables = &regular.flat.variables;
-    let mut observed = Vec::new();
-    let mut observed_names = Vec::new();
     let value_of = |graph: &mut Graph, var: VarId| eliminated.get(&var).copied().unwrap_or_else(|| graph.var(var));
-    for var in (0..variables.len() as u32).map(VarId) {
-        let variable = &variables[var.index()];
-        let is_shown = match variable.kind {
-            VariableKind::Continuous | VariableKind::Discrete | VariableKind::Input => true,
-            VariableKind::Parameter | VariableKind::Constant => false,
-        };
-        if is_shown && !variable.is_hidden() && variable.value_type != ValueType::String {
-            observed.push(value_of(&mut graph, var));
-            observed_names.push(variable.name.clone());
-        }
-    }
-    let (mut reach, mut leaves) = (Reach::new(), Vec::new());
-    for &var in regular.differentiated.iter().filter(|var| !variables[var.index()].is_hidden()) {
-        let value = value_of(&mut graph, var);
-        let rate = graph.total_time_derivative(value, &|var| variables[var.index()].kind);
-        // A derivative that only stands where it is multiplied by zero is not determined, and not asked for.
-        reach.leaves(&graph, &[rate], &mut leaves);
-        let is_determined = leaves.iter().all(|leaf| match *leaf {
-            Leaf::Var { var, order } => {
-                variables[var.index()].kind != VariableKind::Continuous || places.of_leaf.contains_key(&(var, order))
-            }
-            Leaf::Time => true,
-        });
-        if is_determined {
-            observed.push(rate);
-            observed_names.push(format!("der({})", variables[var.index()].name));
-        }
-    }
+    let (observed, observed_names) = observed_rows(&regular, &mut graph, &places, &value_of);
     let discrete_initial = match relations {
-        Relations::Held => Some(crate::discrete_start::split_initial(&regular, &mut graph)?),
+        Relations::Held => Some(split_initial(&regular, &mut graph)?),
         Relations::Literal => None,
     };
-    let is_about_discrete =
-        |source: u32| discrete_initial.as_ref().is_some_and(|split| split.is_discrete[source as usize]);
-    let of_continuous: Vec<&RegularEquation> =
-        regular.initial_equations.iter().filter(|equation| !is_about_discrete(equation.source)).collect();
-    let mut initial: Vec<ExprId> = of_continuous.iter().map(|equation| equation.residual).collect();
-    let mut initial_labels: Vec<EquationLabel> = of_continuous
-        .iter()
-        .map(|equation| {
-            let source = &regular.flat.initial_equations[equation.source as usize];
-            EquationLabel {
-                text: regular.flat.equation_text(source),
-                place: regular.flat.sources.place(source.span).map_or(String::new(), |place| place.to_string()),
-                differentiated: 0,
-            }
-        })
-        .collect();
-    for var in (0..variables.len() as u32).map(VarId) {
-        let variable = &variables[var.index()];
-        if variable.kind == VariableKind::Continuous && variable.fixed == Some(true) {
-            let start = variable.start.unwrap_or_else(|| graph.number(0.0));
-            let value = value_of(&mut graph, var);
-            initial.push(graph.sub(value, start));
-            initial_labels.push(EquationLabel {
-                text: match variable.start {
-                    Some(start) => format!("{} = {}", variable.name, regular.flat.text(start)),
-                    None => format!("{} = 0", variable.name),
-                },
-                place: regular.flat.sources.place(variable.span).map_or(String::new(), |place| place.to_string()),
-                differentiated: 0,
-            });
-        }
-    }
+    let (initial, initial_labels) = initial_rows(&regular, &mut graph, discrete_initial.as_ref(), &value_of);
     let parameters = evaluate_parameters(&regular, &[])?;
     let starts = {
         let mut number = attribute_reader(&regular, &parameters);
@@ -322,6 +263,90 @@ fn compile_as(regular: RegularDae, relations: Relations) -> Result<CompiledSyste
         system.parts[part as usize].get_or_init(|| compiled);
     }
     Ok(system)
+}
+
+/// What can be looked at, with its names: variables, and derivatives that are determined. `value_of` is what stands for
+/// a variable.
+fn observed_rows(
+    regular: &RegularDae,
+    graph: &mut Graph,
+    places: &Places,
+    value_of: &dyn Fn(&mut Graph, VarId) -> ExprId,
+) -> (Vec<ExprId>, Vec<String>) {
+    let variables = &regular.flat.variables;
+    let mut observed = Vec::new();
+    let mut names = Vec::new();
+    for var in (0..variables.len() as u32).map(VarId) {
+        let variable = &variables[var.index()];
+        let is_shown = match variable.kind {
+            VariableKind::Continuous | VariableKind::Discrete | VariableKind::Input => true,
+            VariableKind::Parameter | VariableKind::Constant => false,
+        };
+        if is_shown && !variable.is_hidden() && variable.value_type != ValueType::String {
+            observed.push(value_of(graph, var));
+            names.push(variable.name.clone());
+        }
+    }
+    let (mut reach, mut leaves) = (Reach::new(), Vec::new());
+    for &var in regular.differentiated.iter().filter(|var| !variables[var.index()].is_hidden()) {
+        let value = value_of(graph, var);
+        let rate = graph.total_time_derivative(value, &|var| variables[var.index()].kind);
+        // A derivative that only stands where it is multiplied by zero is not determined, and not asked for.
+        reach.leaves(graph, &[rate], &mut leaves);
+        let is_determined = leaves.iter().all(|leaf| match *leaf {
+            Leaf::Var { var, order } => {
+                variables[var.index()].kind != VariableKind::Continuous || places.of_leaf.contains_key(&(var, order))
+            }
+            Leaf::Time => true,
+        });
+        if is_determined {
+            observed.push(rate);
+            names.push(format!("der({})", variables[var.index()].name));
+        }
+    }
+    (observed, names)
+}
+
+/// What holds at the start, with what it is called: initial equations about continuous variables, and fixed starts.
+fn initial_rows(
+    regular: &RegularDae,
+    graph: &mut Graph,
+    discrete: Option<&DiscreteInitial>,
+    value_of: &dyn Fn(&mut Graph, VarId) -> ExprId,
+) -> (Vec<ExprId>, Vec<EquationLabel>) {
+    let is_about_discrete = |source: u32| discrete.is_some_and(|split| split.is_discrete[source as usize]);
+    let of_continuous: Vec<&RegularEquation> =
+        regular.initial_equations.iter().filter(|equation| !is_about_discrete(equation.source)).collect();
+    let variables = &regular.flat.variables;
+    let mut initial: Vec<ExprId> = of_continuous.iter().map(|equation| equation.residual).collect();
+    let mut labels: Vec<EquationLabel> = of_continuous
+        .iter()
+        .map(|equation| {
+            let source = &regular.flat.initial_equations[equation.source as usize];
+            EquationLabel {
+                text: regular.flat.equation_text(source),
+                place: regular.flat.sources.place(source.span).map_or(String::new(), |place| place.to_string()),
+                differentiated: 0,
+            }
+        })
+        .collect();
+    for var in (0..variables.len() as u32).map(VarId) {
+        let variable = &variables[var.index()];
+        if variable.kind == VariableKind::Continuous && variable.fixed == Some(true) {
+            let start = variable.start.unwrap_or_else(|| graph.number(0.0));
+            let value = value_of(graph, var);
+            initial.push(graph.sub(value, start));
+            labels.push(EquationLabel {
+                text: match variable.start {
+                    Some(start) => format!("{} = {}", variable.name, regular.flat.text(start)),
+                    None => format!("{} = 0", variable.name),
+                },
+                place: regular.flat.sources.place(variable.span).map_or(String::new(), |place| place.to_string()),
+                differentiated: 0,
+            });
+        }
+    }
+    (initial, labels)
 }
 
 impl CompiledSystem {
@@ -977,14 +1002,12 @@ fn persistence(regular: &RegularDae) -> impl Fn(&Derivative) -> Persistence {
     }
 }
 
-fn describe(
+/// Start values and nominal values of derivatives, by their own names and by those of variables that stand for them.
+fn written_starts(
     regular: &RegularDae,
-    parameters: &[f64],
-    observed: Vec<String>,
-    initial: Vec<EquationLabel>,
-) -> Description {
+    number: &mut impl FnMut(Option<ExprId>) -> Option<f64>,
+) -> (FxHashMap<Derivative, Start>, FxHashMap<Derivative, f64>) {
     let flat = &regular.flat;
-    let mut number = attribute_reader(regular, parameters);
     let mut starts: FxHashMap<Derivative, Start> = FxHashMap::default();
     let mut offer = |derivative: Derivative, start: Start| {
         let known = starts.entry(derivative).or_insert(start);
@@ -1022,6 +1045,34 @@ fn describe(
             offer(of, Start { value: sign * value, origin: origin(variable.fixed) });
         }
     }
+    (starts, nominals)
+}
+
+fn discrete_variable(
+    regular: &RegularDae,
+    var: VarId,
+    number: &mut impl FnMut(Option<ExprId>) -> Option<f64>,
+) -> DiscreteVariable {
+    let variable = &regular.flat.variables[var.index()];
+    let first = if matches!(variable.value_type, ValueType::Enumeration(_)) { 1.0 } else { 0.0 };
+    DiscreteVariable {
+        name: variable.name.clone(),
+        start: number(variable.start).unwrap_or(first),
+        is_real: variable.value_type == ValueType::Real,
+        largest: variable.value_type.largest(),
+        before: EventLabel::default(),
+    }
+}
+
+fn describe(
+    regular: &RegularDae,
+    parameters: &[f64],
+    observed: Vec<String>,
+    initial: Vec<EquationLabel>,
+) -> Description {
+    let flat = &regular.flat;
+    let mut number = attribute_reader(regular, parameters);
+    let (starts, nominals) = written_starts(regular, &mut number);
     let persistence = persistence(regular);
     let mut quantity = |derivative: &Derivative| {
         let variable = &flat.variables[derivative.var.index()];
@@ -1100,21 +1151,7 @@ fn describe(
         n_modes: regular.discrete.len(),
         n_roots: 0,
         events: Events {
-            discrete: regular
-                .discrete
-                .iter()
-                .map(|var| {
-                    let variable = &flat.variables[var.index()];
-                    let first = if matches!(variable.value_type, ValueType::Enumeration(_)) { 1.0 } else { 0.0 };
-                    DiscreteVariable {
-                        name: variable.name.clone(),
-                        start: number(variable.start).unwrap_or(first),
-                        is_real: variable.value_type == ValueType::Real,
-                        largest: variable.value_type.largest(),
-                        before: EventLabel::default(),
-                    }
-                })
-                .collect(),
+            discrete: regular.discrete.iter().map(|&var| discrete_variable(regular, var, &mut number)).collect(),
             ..Events::default()
         },
     }

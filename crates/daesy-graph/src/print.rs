@@ -323,29 +323,7 @@ impl<'model, 'names> Printer<'model, 'names> {
     {
         let node = self.graph.node(expr);
         match node {
-            Node::Number(bits) => {
-                let value = f64::from_bits(bits);
-                let literal = match wanted {
-                    Wanted::Literal(enumeration) if value >= 1.0 => {
-                        enumeration.literals.get(value as usize - 1).map(|literal| (enumeration, literal))
-                    }
-                    _ => None,
-                };
-                if let Some((enumeration, literal)) = literal {
-                    write_to(out, format_args!("{}.{literal}", quoted(&enumeration.name)));
-                } else if matches!(wanted, Wanted::Truth) {
-                    out.push_str(if value != 0.0 { "true" } else { "false" });
-                } else {
-                    // An Integer has no exponent.
-                    let is_whole = matches!(wanted, Wanted::Whole) && value.fract() == 0.0 && value.is_finite();
-                    let text = if is_whole { format!("{value:.0}") } else { number_text(value) };
-                    let is_apart = value.is_sign_negative() && level > SUM;
-                    write_to(
-                        out,
-                        format_args!("{}{text}{}", if is_apart { "(" } else { "" }, if is_apart { ")" } else { "" }),
-                    );
-                }
-            }
+            Node::Number(bits) => write_number(f64::from_bits(bits), level, wanted, out),
             Node::Time => out.push_str("time"),
             Node::Var { var, order } => {
                 (0..order).for_each(|_| out.push_str("der("));
@@ -382,26 +360,7 @@ impl<'model, 'names> Printer<'model, 'names> {
                 self.write_form(&form, level, &[arg], wanted, out, tasks);
             }
             Node::Binary { op, lhs, rhs } => {
-                let wanted = match op {
-                    BinaryOp::And | BinaryOp::Or => Wanted::Truth,
-                    _ if op.is_relation() => match (self.kind(lhs), self.kind(rhs)) {
-                        (Some(Wanted::Whole), Some(Wanted::Number)) => Wanted::Number,
-                        _ => self.kind_of_both(lhs, rhs),
-                    },
-                    BinaryOp::Add
-                    | BinaryOp::Sub
-                    | BinaryOp::Mul
-                    | BinaryOp::Min
-                    | BinaryOp::Max
-                    | BinaryOp::Quotient
-                    | BinaryOp::Modulo
-                    | BinaryOp::Remainder
-                        if matches!(wanted, Wanted::Whole) =>
-                    {
-                        Wanted::Whole
-                    }
-                    _ => Wanted::Number,
-                };
+                let wanted = self.wanted_of(op, lhs, rhs, wanted);
                 self.write_form(&binary_form(op), level, &[lhs, rhs], wanted, out, tasks);
             }
             Node::Sample { start, interval } => {
@@ -434,26 +393,64 @@ impl<'model, 'names> Printer<'model, 'names> {
                 write_to(out, format_args!("{name} {} of the unit", output + 1));
             }
             Node::Call { function, output, args } => {
-                let called = self.graph.function(function);
                 // A function that is kept as a program has results of type Real.
                 let is_whole = matches!(wanted, Wanted::Whole);
-                if is_whole {
-                    out.push_str("integer(");
-                }
-                match self.function {
-                    Some(function) => out.push_str(&function(&called.name, output)),
-                    // Modelica has no expression for a further output of a function; it is shown by its number.
-                    None if output > 0 => write_to(out, format_args!("{}.output{}", called.name, output + 1)),
-                    None => out.push_str(&called.name),
-                }
-                out.push('(');
-                tasks.push(Task::Text(if is_whole { "))" } else { ")" }));
-                for (at, &arg) in self.graph.args(args).iter().enumerate().rev() {
-                    tasks.push(Task::Expr { expr: arg, level: LOOSE, wanted: Wanted::Number });
-                    if at > 0 {
-                        tasks.push(Task::Text(", "));
-                    }
-                }
+                self.write_call(self.graph.function(function), output, args, is_whole, out, tasks);
+            }
+        }
+    }
+
+    /// What the operands of an operation are written as.
+    fn wanted_of<'t>(&self, op: BinaryOp, lhs: ExprId, rhs: ExprId, wanted: Wanted<'t>) -> Wanted<'t>
+    where
+        'names: 't,
+    {
+        match op {
+            BinaryOp::And | BinaryOp::Or => Wanted::Truth,
+            _ if op.is_relation() => match (self.kind(lhs), self.kind(rhs)) {
+                (Some(Wanted::Whole), Some(Wanted::Number)) => Wanted::Number,
+                _ => self.kind_of_both(lhs, rhs),
+            },
+            BinaryOp::Add
+            | BinaryOp::Sub
+            | BinaryOp::Mul
+            | BinaryOp::Min
+            | BinaryOp::Max
+            | BinaryOp::Quotient
+            | BinaryOp::Modulo
+            | BinaryOp::Remainder
+                if matches!(wanted, Wanted::Whole) =>
+            {
+                Wanted::Whole
+            }
+            _ => Wanted::Number,
+        }
+    }
+
+    fn write_call<'t>(
+        &self,
+        called: &crate::function::Function,
+        output: u16,
+        args: ArgList,
+        is_whole: bool,
+        out: &mut String,
+        tasks: &mut Vec<Task<'t>>,
+    ) {
+        if is_whole {
+            out.push_str("integer(");
+        }
+        match self.function {
+            Some(function) => out.push_str(&function(&called.name, output)),
+            // Modelica has no expression for a further output of a function; it is shown by its number.
+            None if output > 0 => write_to(out, format_args!("{}.output{}", called.name, output + 1)),
+            None => out.push_str(&called.name),
+        }
+        out.push('(');
+        tasks.push(Task::Text(if is_whole { "))" } else { ")" }));
+        for (at, &arg) in self.graph.args(args).iter().enumerate().rev() {
+            tasks.push(Task::Expr { expr: arg, level: LOOSE, wanted: Wanted::Number });
+            if at > 0 {
+                tasks.push(Task::Text(", "));
             }
         }
     }
@@ -511,6 +508,26 @@ impl<'model, 'names> Printer<'model, 'names> {
                 tasks.push(Task::Text(form.between));
             }
         }
+    }
+}
+
+fn write_number(value: f64, level: u8, wanted: Wanted<'_>, out: &mut String) {
+    let literal = match wanted {
+        Wanted::Literal(enumeration) if value >= 1.0 => {
+            enumeration.literals.get(value as usize - 1).map(|literal| (enumeration, literal))
+        }
+        _ => None,
+    };
+    if let Some((enumeration, literal)) = literal {
+        write_to(out, format_args!("{}.{literal}", quoted(&enumeration.name)));
+    } else if matches!(wanted, Wanted::Truth) {
+        out.push_str(if value != 0.0 { "true" } else { "false" });
+    } else {
+        // An Integer has no exponent.
+        let is_whole = matches!(wanted, Wanted::Whole) && value.fract() == 0.0 && value.is_finite();
+        let text = if is_whole { format!("{value:.0}") } else { number_text(value) };
+        let is_apart = value.is_sign_negative() && level > SUM;
+        write_to(out, format_args!("{}{text}{}", if is_apart { "(" } else { "" }, if is_apart { ")" } else { "" }));
     }
 }
 

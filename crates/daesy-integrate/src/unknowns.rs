@@ -225,26 +225,8 @@ impl<'s> UnknownSolver<'s> {
         care: Care,
     ) -> Result<(), IntegrateError> {
         self.guess.copy_from_slice(unknowns);
-        if let Some(closed) = &mut self.closed {
-            equations.work.evaluations += 1;
-            equations.work.cost += equations.residual_cost() + closed.extra_cost;
-            let point = around.point(states, unknowns);
-            // Every step ends with a look at the error; within a step it changes little.
-            let is_good = match care {
-                Care::Quick => {
-                    closed.program.solve(&point, &mut self.change);
-                    true
-                }
-                Care::Checked => closed.program.solve_watched(&point, &mut self.change) <= MAX_ERROR,
-            };
-            if is_good && self.change.iter().all(|value| value.is_finite()) {
-                unknowns.copy_from_slice(&self.change);
-                return Ok(());
-            }
-            closed.n_bad += 1;
-            if closed.n_bad > MAX_BAD {
-                self.closed = None;
-            }
+        if self.solve_closed(equations, around, states, unknowns, care) {
+            return Ok(());
         }
         let mut is_fresh = false;
         if !self.has_matrix || self.dependence == Dependence::Linear {
@@ -314,6 +296,52 @@ impl<'s> UnknownSolver<'s> {
         if self.is_at_rounding(equations, around, states, unknowns) {
             return Ok(());
         }
+        Err(self.unsolved(equations, around, states, unknowns, scales))
+    }
+}
+
+impl UnknownSolver<'_> {
+    /// Solves by the closed form, where there is one; whether that gave the unknowns.
+    fn solve_closed(
+        &mut self,
+        equations: &mut Equations<'_>,
+        around: &Surroundings<'_>,
+        states: &[f64],
+        unknowns: &mut [f64],
+        care: Care,
+    ) -> bool {
+        let Some(closed) = &mut self.closed else { return false };
+        equations.work.evaluations += 1;
+        equations.work.cost += equations.residual_cost() + closed.extra_cost;
+        let point = around.point(states, unknowns);
+        // Every step ends with a look at the error; within a step it changes little.
+        let is_good = match care {
+            Care::Quick => {
+                closed.program.solve(&point, &mut self.change);
+                true
+            }
+            Care::Checked => closed.program.solve_watched(&point, &mut self.change) <= MAX_ERROR,
+        };
+        if is_good && self.change.iter().all(|value| value.is_finite()) {
+            unknowns.copy_from_slice(&self.change);
+            return true;
+        }
+        closed.n_bad += 1;
+        if closed.n_bad > MAX_BAD {
+            self.closed = None;
+        }
+        false
+    }
+
+    /// That the iteration did not converge: the unknown that changed most, and the equation that is off most.
+    fn unsolved(
+        &self,
+        equations: &mut Equations<'_>,
+        around: &Surroundings<'_>,
+        states: &[f64],
+        unknowns: &[f64],
+        scales: &[f64],
+    ) -> IntegrateError {
         let scaled = |at: &usize| (self.change[*at] * scales[*at]).abs();
         let largest = (0..unknowns.len()).max_by(|a, b| scaled(a).total_cmp(&scaled(b)));
         let quantities = &equations.system.description().unknowns;
@@ -323,32 +351,28 @@ impl<'s> UnknownSolver<'s> {
         let worst = (0..residual.len()).max_by(|&a, &b| residual[a].abs().total_cmp(&residual[b].abs()));
         let description = equations.system.description();
         let Some(row) = worst.filter(|_| has_values) else {
-            let (equation, place) = (String::new(), String::new());
-            let tried = Vec::new();
-            return Err(IntegrateError::Unsolved {
+            return IntegrateError::Unsolved {
                 time: around.time,
                 variable,
-                equation,
-                place,
+                equation: String::new(),
+                place: String::new(),
                 residual: 0.0,
-                tried,
-            });
+                tried: Vec::new(),
+            };
         };
         let pattern = equations.system.pattern(Part::ResidualByUnknowns);
         let all: Vec<&Quantity> = description.unknowns.iter().collect();
         let columns = pattern.columns[pattern.row(row)].iter().map(|&column| column as usize);
-        Err(IntegrateError::Unsolved {
+        IntegrateError::Unsolved {
             time: around.time,
             variable,
             equation: description.residuals[row].text.clone(),
             place: description.residuals[row].place.clone(),
             residual: residual[row],
             tried: tried_at(columns, &all, unknowns),
-        })
+        }
     }
-}
 
-impl UnknownSolver<'_> {
     /// Whether residuals are no larger than what rounding of the unknowns makes of them: derivatives of 1e12 with a
     /// nominal value of one are never known to a fraction of that, and the angle of a phasor that is zero but for
     /// rounding is anything.

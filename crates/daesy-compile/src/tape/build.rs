@@ -325,11 +325,6 @@ impl TapeBuilder {
         let is = |number: Option<f64>, value: f64| number.is_some_and(|n| n.to_bits() == value.to_bits());
         let structural = self.options.zeros_are_structural;
         let (a_is_zero, b_is_zero) = (structural && x == Some(0.0), structural && y == Some(0.0));
-        // What is the same for all lanes is negated once; there is nothing to gain.
-        let negated = |builder: &Self, value: Value| match builder.operation_of(value) {
-            Some((Opcode::Neg, [inner, ..])) if !builder.is_uniform(value) => Some(Value(inner)),
-            _ => None,
-        };
         match op {
             Binary::Add => {
                 if is(y, -0.0) || b_is_zero {
@@ -338,10 +333,10 @@ impl TapeBuilder {
                 if is(x, -0.0) || a_is_zero {
                     return Some(b);
                 }
-                if let Some(inner) = negated(self, b) {
+                if let Some(inner) = self.negated(b) {
                     return Some(self.sub(a, inner));
                 }
-                match negated(self, a) {
+                match self.negated(a) {
                     Some(inner) => Some(self.sub(b, inner)),
                     None => self.gathered_sum(op, a, b),
                 }
@@ -353,7 +348,7 @@ impl TapeBuilder {
                 if is(x, -0.0) || a_is_zero {
                     return Some(self.neg(b));
                 }
-                match (negated(self, a), negated(self, b)) {
+                match (self.negated(a), self.negated(b)) {
                     (Some(a), Some(b)) => Some(self.sub(b, a)),
                     (None, Some(inner)) => Some(self.add(a, inner)),
                     // Negations move outwards until a difference or an absolute value takes them up.
@@ -380,18 +375,7 @@ impl TapeBuilder {
                 if is(x, -1.0) {
                     return Some(self.neg(b));
                 }
-                match (negated(self, a), negated(self, b)) {
-                    (Some(a), Some(b)) => Some(self.mul(a, b)),
-                    (Some(inner), None) if structural => {
-                        let product = self.mul(inner, b);
-                        Some(self.neg(product))
-                    }
-                    (None, Some(inner)) if structural => {
-                        let product = self.mul(a, inner);
-                        Some(self.neg(product))
-                    }
-                    _ => self.gathered_product(a, b),
-                }
+                self.signs_taken_out(op, a, b).or_else(|| self.gathered_product(a, b))
             }
             Binary::Div => {
                 if a_is_zero {
@@ -403,23 +387,35 @@ impl TapeBuilder {
                 if is(y, -1.0) {
                     return Some(self.neg(a));
                 }
-                match (negated(self, a), negated(self, b)) {
-                    (Some(a), Some(b)) => Some(self.div(a, b)),
-                    (Some(inner), None) if structural => {
-                        let quotient = self.div(inner, b);
-                        Some(self.neg(quotient))
-                    }
-                    (None, Some(inner)) if structural => {
-                        let quotient = self.div(a, inner);
-                        Some(self.neg(quotient))
-                    }
-                    _ => None,
-                }
+                self.signs_taken_out(op, a, b)
             }
             Binary::Min | Binary::Max if a == b => Some(a),
             Binary::And if x.or(y) == Some(0.0) => Some(self.constant(0.0)),
             Binary::Or if x.or(y).is_some_and(|n| n != 0.0) => Some(self.constant(1.0)),
             _ => None,
+        }
+    }
+
+    /// What a value is the negative of. What is the same for all lanes is negated once; there is nothing to gain.
+    fn negated(&self, value: Value) -> Option<Value> {
+        match self.operation_of(value) {
+            Some((Opcode::Neg, [inner, ..])) if !self.is_uniform(value) => Some(Value(inner)),
+            _ => None,
+        }
+    }
+
+    /// A product or quotient of values of which some are negated: two negations cancel, one moves outwards.
+    fn signs_taken_out(&mut self, op: Binary, a: Value, b: Value) -> Option<Value> {
+        match (self.negated(a), self.negated(b)) {
+            (None, None) => None,
+            (Some(a), Some(b)) => Some(self.binary(op, a, b)),
+            (of_a, of_b) => {
+                if !self.options.zeros_are_structural {
+                    return None;
+                }
+                let value = self.binary(op, of_a.unwrap_or(a), of_b.unwrap_or(b));
+                Some(self.neg(value))
+            }
         }
     }
 

@@ -145,34 +145,10 @@ impl PredictionUncertainty {
             }
         }
         let (spread, monte_carlo, kind) = if is_random {
-            let n_rows = n_outputs * (1 + n);
-            let mut functionals = vec![Vec::new(); 2 * n];
-            for (at, errors) in errors.iter().enumerate() {
-                let n_samples = errors.len() / n_outputs;
-                for i in 0..n {
-                    let mut by_value = vec![0.0; n_samples * n_rows];
-                    let mut by_tangent = vec![0.0; n_samples * n_rows];
-                    for (entry, error) in errors.iter().enumerate() {
-                        let (sample, output) = (entry / n_outputs, entry % n_outputs);
-                        by_value[sample * n_rows + output] = sensitivity(i, at, entry) * weights[output];
-                        if !is_fixed[i] {
-                            by_tangent[sample * n_rows + (1 + i) * n_outputs + output] =
-                                -error * weights[output] * nominal[i];
-                        }
-                    }
-                    functionals[i].push(by_value);
-                    functionals[n + i].push(by_tangent);
-                }
-            }
+            let functionals = functionals(problem, &errors, nominal, is_fixed, &sensitivity);
             let values = problem.functionals(theta, n_realizations, &functionals, watch)?;
-            let of_data: Vec<&Vec<f64>> = values[..n].iter().collect();
-            let spread = covariance(&of_data.iter().map(|row| row.to_vec()).collect::<Vec<_>>());
-            let both: Vec<Vec<f64>> =
-                (0..n).map(|i| values[i].iter().zip(&values[n + i]).map(|(a, b)| a + b).collect()).collect();
-            // Mirrored realizations are not independent of each other; their pairs are.
-            let both = if problem.settings().is_antithetic { pair_means(&both) } else { both };
-            let n_groups = both.first().map_or(1, Vec::len).max(1) as f64;
-            (spread, covariance(&both) * faer::Scale(1.0 / n_groups), StandardErrorKind::Ensemble)
+            let (spread, monte_carlo) = of_realizations(&values, problem.settings().is_antithetic);
+            (spread, monte_carlo, StandardErrorKind::Ensemble)
         } else {
             (Mat::zeros(n, n), Mat::zeros(n, n), StandardErrorKind::Errors)
         };
@@ -219,6 +195,51 @@ impl PredictionUncertainty {
             robust_degrees: influence.variances.iter().map(|variance| variance.degrees).collect(),
         })
     }
+}
+
+/// By unknown i, the weights of what each realization adds to the score of i: first through the data, w^2 dy/dtheta_i
+/// times its deviation, then through its own derivative, -w^2 e times that of dy/dtheta_i; in nominal units, by
+/// experiment, for all samples, outputs, and derivatives of outputs.
+fn functionals(
+    problem: &PredictionProblem<'_>,
+    errors: &[Vec<f64>],
+    nominal: &[f64],
+    is_fixed: &[bool],
+    sensitivity: &dyn Fn(usize, usize, usize) -> f64,
+) -> Vec<Vec<Vec<f64>>> {
+    let (n, n_outputs, weights) = (nominal.len(), problem.n_outputs(), &problem.settings().weights);
+    let n_rows = n_outputs * (1 + n);
+    let mut functionals = vec![Vec::new(); 2 * n];
+    for (at, errors) in errors.iter().enumerate() {
+        let n_samples = errors.len() / n_outputs;
+        for i in 0..n {
+            let mut by_value = vec![0.0; n_samples * n_rows];
+            let mut by_tangent = vec![0.0; n_samples * n_rows];
+            for (entry, error) in errors.iter().enumerate() {
+                let (sample, output) = (entry / n_outputs, entry % n_outputs);
+                by_value[sample * n_rows + output] = sensitivity(i, at, entry) * weights[output];
+                if !is_fixed[i] {
+                    by_tangent[sample * n_rows + (1 + i) * n_outputs + output] = -error * weights[output] * nominal[i];
+                }
+            }
+            functionals[i].push(by_value);
+            functionals[n + i].push(by_tangent);
+        }
+    }
+    functionals
+}
+
+/// The covariance of scores by the spread of realizations, and that of their mean by chance: the first half of `values`
+/// are the parts through the data, the second half those through derivatives.
+fn of_realizations(values: &[Vec<f64>], is_antithetic: bool) -> (Mat<f64>, Mat<f64>) {
+    let n = values.len() / 2;
+    let spread = covariance(&values[..n]);
+    let both: Vec<Vec<f64>> =
+        (0..n).map(|i| values[i].iter().zip(&values[n + i]).map(|(a, b)| a + b).collect()).collect();
+    // Mirrored realizations are not independent of each other; their pairs are.
+    let both = if is_antithetic { pair_means(&both) } else { both };
+    let n_groups = both.first().map_or(1, Vec::len).max(1) as f64;
+    (spread, covariance(&both) * faer::Scale(1.0 / n_groups))
 }
 
 /// Whether the errors of an output are as large as their given variance says.
