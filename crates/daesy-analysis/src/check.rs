@@ -394,6 +394,22 @@ fn judge_in_parts(
         told.extend_from_slice(&whole.findings);
         return known.is_none().then_some(whole);
     }
+    told.extend(overrule(judged, loaded, regular, &found, &whole, claim));
+    told.extend_from_slice(&whole.findings);
+    Some(whole)
+}
+
+/// Puts the verdict of the parts in the place of what structure and numbers at the start said; a note that structure
+/// misleads, where there is none yet.
+fn overrule(
+    judged: &mut Judged,
+    loaded: &Loaded,
+    regular: &RegularDae,
+    found: &[JudgedPart<'_>],
+    whole: &LinearVerdict,
+    claim: StructuralClaim,
+) -> Vec<Finding> {
+    let (flat, verdict) = (&loaded.flat, &mut judged.verdict);
     let is_of_part = |name: &String| {
         let part = |var: VarId| found.iter().any(|it| it.part.unknowns.binary_search(&var).is_ok());
         flat.find(variable_of(name)).is_some_and(part)
@@ -413,9 +429,8 @@ fn judge_in_parts(
         verdict.free.retain(|name| !changed.iter().any(|changed| changed.name == *name));
     }
     // One note that structure misleads is enough.
-    if !known.is_some_and(|it| it.overrules(&regular.verdict)) {
-        told.extend(array_verdict::misled(claim, &whole));
-    }
+    let is_told = verdict.regularity.as_ref().is_some_and(|it| it.overrules(&regular.verdict));
+    let told = if is_told { Vec::new() } else { array_verdict::misled(claim, whole).into_iter().collect() };
     verdict.hidden_constraints += claim.degrees_of_freedom.saturating_sub(whole.d);
     verdict.degrees_of_freedom = whole.d;
     if let Some(known) = &mut verdict.regularity {
@@ -424,8 +439,7 @@ fn judge_in_parts(
         known.differentiation_index = whole.differentiation_index.map_or(known.differentiation_index, |it| it as u32);
         known.rank_decisions.clone_from(&whole.rank_decisions);
     }
-    told.extend_from_slice(&whole.findings);
-    Some(whole)
+    told
 }
 
 /// What matrices that depend on time say where they agree with structure.

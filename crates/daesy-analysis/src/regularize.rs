@@ -201,17 +201,7 @@ pub fn regularize(loaded: &Loaded, options: &RegularizeOptions) -> Result<Regula
         (Some(choice), true) => Some(without_feedthrough(&matrices, choice, &outputs, &tolerance)?),
         _ => None,
     };
-    let feedback = if options.feedback {
-        let law = regularizing_feedback(&form, &tolerance).map_err(|error| {
-            vec![Diagnostic::error("no-feedback", error.to_string()).with_help(
-                "without --feedback, daesy chooses the states and inputs anew, which makes every such system regular",
-            )]
-        })?;
-        let law_text = feedback_text(&model, &law.k);
-        Some(FeedbackLaw { k: law.k, law: law_text, n_repaired: law.n_repaired })
-    } else {
-        None
-    };
+    let feedback = if options.feedback { Some(feedback(&model, &form, &tolerance)?) } else { None };
     let forcing = Forcing::new(flat, &model, &form);
     let text = Writer { names: &names, states: &states, inputs: &inputs, forcing: &forcing };
     let smallest_gap = form.rank_decisions.iter().map(|decision| decision.gap).fold(f64::INFINITY, f64::min);
@@ -236,6 +226,20 @@ pub fn regularize(loaded: &Loaded, options: &RegularizeOptions) -> Result<Regula
         smallest_gap,
         diagnostics,
     })
+}
+
+fn feedback(
+    model: &LinearModel,
+    form: &StrangenessFree,
+    tolerance: &RankTolerance,
+) -> Result<FeedbackLaw, Vec<Diagnostic>> {
+    let law = regularizing_feedback(form, tolerance).map_err(|error| {
+        vec![Diagnostic::error("no-feedback", error.to_string()).with_help(
+            "without --feedback, daesy chooses the states and inputs anew, which makes every such system regular",
+        )]
+    })?;
+    let text = feedback_text(model, &law.k);
+    Ok(FeedbackLaw { k: law.k, law: text, n_repaired: law.n_repaired })
 }
 
 fn strangeness_options(model: &LinearModel, options: &RegularizeOptions) -> StrangenessOptions {

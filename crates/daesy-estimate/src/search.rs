@@ -319,17 +319,9 @@ pub fn minimize<O: Objective>(
         }
     };
     // A search that is stuck within rounding of the minimum has converged.
-    let end = match end {
-        SearchEnd::Stuck => {
-            let model = QuadraticModel::new(&expansion, &theta, space);
-            if model.promised_decrease(&weights) <= 1e-8 * (1.0 + expansion.value.abs()) {
-                SearchEnd::Converged
-            } else {
-                SearchEnd::Stuck
-            }
-        }
-        other => other,
-    };
+    let left = || QuadraticModel::new(&expansion, &theta, space).promised_decrease(&weights);
+    let is_at_minimum = end == SearchEnd::Stuck && left() <= 1e-8 * (1.0 + expansion.value.abs());
+    let end = if is_at_minimum { SearchEnd::Converged } else { end };
     let at_bound = (0..n).map(|i| space.bound_at(i, theta[i])).collect();
     Ok(SearchResult { theta, expansion, at_bound, end, iterations, evaluations, n_left: 0, refused })
 }

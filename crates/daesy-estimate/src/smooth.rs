@@ -154,45 +154,25 @@ impl<M: ParametricModel> Likelihood<'_, M> {
             // Backward.
             let known = SemidefiniteInverse::new(&normal_matrix);
             let delta: Vec<f64> = times(&known.matrix, &normal_vector).iter().map(|x| -x).collect();
-            let mut r = vec![0.0; n];
-            let mut r_columns: Mat<f64> = Mat::zeros(n, q);
-            let mut big = Mat::<f64>::zeros(n, n);
+            let mut later = Later { r: vec![0.0; n], columns: Mat::zeros(n, q), information: Mat::zeros(n, n) };
             for (sample, here) in passed.iter().enumerate().rev() {
-                let transition = &here.transition;
-                r = times(&transition.transpose().to_owned(), &r);
-                r_columns = transition.transpose() * &r_columns;
-                big = transition.transpose() * &big * transition;
+                later.before_transition(&here.transition);
                 for taken in here.taken.iter().rev() {
                     let h: Vec<f64> = (0..n).map(|j| space.measured.state[(taken.measurement, j)]).collect();
-                    let along = dot(&taken.gain, &r);
-                    let nk = times(&big, &taken.gain);
-                    let knk = dot(&taken.gain, &nk);
-                    for i in 0..n {
-                        r[i] += h[i] * (taken.innovation / taken.variance - along);
-                    }
-                    for k in 0..q {
-                        let along: f64 = (0..n).map(|i| taken.gain[i] * r_columns[(i, k)]).sum();
-                        for i in 0..n {
-                            r_columns[(i, k)] += h[i] * (taken.start_effect[k] / taken.variance - along);
-                        }
-                    }
-                    for j in 0..n {
-                        for i in 0..n {
-                            big[(i, j)] += h[i] * h[j] * (1.0 / taken.variance + knk) - h[i] * nk[j] - nk[i] * h[j];
-                        }
-                    }
+                    later.before_correction(taken, &h);
                 }
                 let segment = experiment.segment_of[sample];
                 let feed = |terms: &[Mat<f64>], row: usize| fed(terms, row, inputs_of(segment), experiment.n_inputs);
-                let mean: Vec<f64> = here.mean.iter().zip(times(&here.covariance, &r)).map(|(a, b)| a + b).collect();
-                let spread_columns = &here.columns + &here.covariance * &r_columns;
+                let mean: Vec<f64> =
+                    here.mean.iter().zip(times(&here.covariance, &later.r)).map(|(a, b)| a + b).collect();
+                let spread_columns = &here.columns + &here.covariance * &later.columns;
                 for signal in 0..n_signals {
                     let row: Vec<f64> = (0..n).map(|j| space.estimated.state[(signal, j)]).collect();
                     let w = times(&here.covariance, &row);
                     let along: Vec<f64> =
                         (0..q).map(|k| (0..n).map(|i| row[i] * spread_columns[(i, k)]).sum()).collect();
-                    let variance =
-                        dot(&row, &w) - dot(&w, &times(&big, &w)) + dot(&along, &times(&known.matrix, &along));
+                    let variance = dot(&row, &w) - dot(&w, &times(&later.information, &w))
+                        + dot(&along, &times(&known.matrix, &along));
                     let is_determined = is_seen(&known, &normal_matrix, &along);
                     if is_determined {
                         result.smoothed[signal][sample] =
@@ -204,5 +184,45 @@ impl<M: ParametricModel> Likelihood<'_, M> {
             all.push(result);
         }
         Ok(all)
+    }
+}
+
+/// What the samples after a point say about the state there: `r` and `N` of the module, and `r` for the columns of an
+/// unknown start.
+struct Later {
+    r: Vec<f64>,
+    columns: Mat<f64>,
+    /// `N`
+    information: Mat<f64>,
+}
+
+impl Later {
+    /// `r <- Phi^T r    N <- Phi^T N Phi`
+    fn before_transition(&mut self, transition: &Mat<f64>) {
+        self.r = times(&transition.transpose().to_owned(), &self.r);
+        self.columns = transition.transpose() * &self.columns;
+        self.information = transition.transpose() * &self.information * transition;
+    }
+
+    /// `r <- h e / s + L^T r    N <- h^T h / s + L^T N L`
+    fn before_correction(&mut self, taken: &Taken, h: &[f64]) {
+        let (n, q) = (h.len(), self.columns.ncols());
+        let along = dot(&taken.gain, &self.r);
+        let nk = times(&self.information, &taken.gain);
+        let knk = dot(&taken.gain, &nk);
+        for (r, h) in self.r.iter_mut().zip(h) {
+            *r += h * (taken.innovation / taken.variance - along);
+        }
+        for k in 0..q {
+            let along: f64 = (0..n).map(|i| taken.gain[i] * self.columns[(i, k)]).sum();
+            for (i, h) in h.iter().enumerate() {
+                self.columns[(i, k)] += h * (taken.start_effect[k] / taken.variance - along);
+            }
+        }
+        for j in 0..n {
+            for i in 0..n {
+                self.information[(i, j)] += h[i] * h[j] * (1.0 / taken.variance + knk) - h[i] * nk[j] - nk[i] * h[j];
+            }
+        }
     }
 }

@@ -7,6 +7,28 @@ use std::sync::Once;
 use daesy_fmu::instance::Role;
 use daesy_fmu::running::{InstanceError, Running, SavedState};
 
+/// The functions that save and restore the state of a component, which only differ in their names.
+macro_rules! state_functions {
+    (save => $save:ident; restore => $restore:ident; free => $free:ident;
+     size => $size:ident; serialize => $serialize:ident; load => $load:ident;) => {
+        state_functions!($save => save(state: *mut *mut c_void));
+        state_functions!($restore => restore(state: *mut c_void));
+        state_functions!($free => free(state: *mut *mut c_void));
+        state_functions!($size => size(state: *mut c_void, size: *mut usize));
+        state_functions!($serialize => serialize(state: *mut c_void, bytes: *mut u8, n: usize));
+        state_functions!($load => load(bytes: *const u8, n: usize, state: *mut *mut c_void));
+    };
+    ($name:ident => $function:ident($($argument:ident: $type:ty),*)) => {
+        #[doc = concat!("`", stringify!($name), "`")]
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(c: Handle, $($argument: $type),*) -> c_int {
+            // SAFETY: Promised by the caller.
+            unsafe { component::$function(c, $($argument),*) }
+        }
+    };
+}
+pub(crate) use state_functions;
+
 /// Statuses of both versions.
 pub(crate) const OK: c_int = 0;
 pub(crate) const DISCARD: c_int = 2;

@@ -9,7 +9,7 @@ use daesy_fmu::variable::ValueType;
 use crate::cache::folder_of_uri;
 use crate::component::{
     self, Component, DISCARD, ERROR, Logger, Logger2, OK, Order, Telling, Trouble, instantiate, place, read, run,
-    take_back, text, write,
+    state_functions, take_back, text, write,
 };
 
 /// `fmi2Component`
@@ -287,51 +287,13 @@ pub unsafe extern "C" fn fmi2SetString(c: Handle, vr: *const c_uint, n: usize, _
     }
 }
 
-/// `fmi2GetFMUstate`
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmi2GetFMUstate(c: Handle, state: *mut *mut c_void) -> c_int {
-    // SAFETY: Promised by the caller.
-    unsafe { component::save(c, state) }
-}
-
-/// `fmi2SetFMUstate`
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmi2SetFMUstate(c: Handle, state: *mut c_void) -> c_int {
-    // SAFETY: Promised by the caller.
-    unsafe { component::restore(c, state) }
-}
-
-/// `fmi2FreeFMUstate`
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmi2FreeFMUstate(c: Handle, state: *mut *mut c_void) -> c_int {
-    // SAFETY: Promised by the caller.
-    unsafe { component::free(c, state) }
-}
-
-/// `fmi2SerializedFMUstateSize`
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmi2SerializedFMUstateSize(c: Handle, state: *mut c_void, size: *mut usize) -> c_int {
-    // SAFETY: Promised by the caller.
-    unsafe { component::size(c, state, size) }
-}
-
-/// `fmi2SerializeFMUstate`
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmi2SerializeFMUstate(c: Handle, state: *mut c_void, bytes: *mut u8, n: usize) -> c_int {
-    // SAFETY: Promised by the caller.
-    unsafe { component::serialize(c, state, bytes, n) }
-}
-
-/// `fmi2DeSerializeFMUstate`
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmi2DeSerializeFMUstate(
-    c: Handle,
-    bytes: *const u8,
-    n: usize,
-    state: *mut *mut c_void,
-) -> c_int {
-    // SAFETY: Promised by the caller.
-    unsafe { component::load(c, bytes, n, state) }
+state_functions! {
+    save => fmi2GetFMUstate;
+    restore => fmi2SetFMUstate;
+    free => fmi2FreeFMUstate;
+    size => fmi2SerializedFMUstateSize;
+    serialize => fmi2SerializeFMUstate;
+    load => fmi2DeSerializeFMUstate;
 }
 
 /// `fmi2GetDirectionalDerivative`

@@ -9,7 +9,7 @@ use daesy_fmu::variable::ValueType;
 
 use crate::component::{
     self, Component, DISCARD, ERROR, Logger, Logger3, Order, Telling, Trouble, instantiate, place, read, run,
-    take_back, text, write,
+    state_functions, take_back, text, write,
 };
 
 /// `fmi3Instance`
@@ -394,51 +394,13 @@ pub unsafe extern "C" fn fmi3GetVariableDependencies(
     unsafe { refuse(c, 1, "asking for dependencies while running") }
 }
 
-/// `fmi3GetFMUState`
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmi3GetFMUState(c: Handle, state: *mut *mut c_void) -> c_int {
-    // SAFETY: Promised by the caller.
-    unsafe { component::save(c, state) }
-}
-
-/// `fmi3SetFMUState`
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmi3SetFMUState(c: Handle, state: *mut c_void) -> c_int {
-    // SAFETY: Promised by the caller.
-    unsafe { component::restore(c, state) }
-}
-
-/// `fmi3FreeFMUState`
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmi3FreeFMUState(c: Handle, state: *mut *mut c_void) -> c_int {
-    // SAFETY: Promised by the caller.
-    unsafe { component::free(c, state) }
-}
-
-/// `fmi3SerializedFMUStateSize`
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmi3SerializedFMUStateSize(c: Handle, state: *mut c_void, size: *mut usize) -> c_int {
-    // SAFETY: Promised by the caller.
-    unsafe { component::size(c, state, size) }
-}
-
-/// `fmi3SerializeFMUState`
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmi3SerializeFMUState(c: Handle, state: *mut c_void, bytes: *mut u8, n: usize) -> c_int {
-    // SAFETY: Promised by the caller.
-    unsafe { component::serialize(c, state, bytes, n) }
-}
-
-/// `fmi3DeserializeFMUState`
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fmi3DeserializeFMUState(
-    c: Handle,
-    bytes: *const u8,
-    n: usize,
-    state: *mut *mut c_void,
-) -> c_int {
-    // SAFETY: Promised by the caller.
-    unsafe { component::load(c, bytes, n, state) }
+state_functions! {
+    save => fmi3GetFMUState;
+    restore => fmi3SetFMUState;
+    free => fmi3FreeFMUState;
+    size => fmi3SerializedFMUStateSize;
+    serialize => fmi3SerializeFMUState;
+    load => fmi3DeserializeFMUState;
 }
 
 /// Products of the partial derivatives with a seed, from either side.

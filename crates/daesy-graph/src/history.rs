@@ -21,11 +21,8 @@
 //!
 //! Runs on different threads have histories of their own.
 
-use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread::{self, ThreadId};
-
 use crate::foreign::{ForeignFailure, ForeignUnit, Remembered};
+use crate::per_thread::PerThread;
 
 /// A key that is not reached.
 pub(crate) const FAR: f64 = 1e60;
@@ -166,59 +163,54 @@ pub struct History {
     pub signal: String,
     /// The variable that holds the key that is read at.
     pub reading: String,
-    records: Mutex<HashMap<ThreadId, Record>>,
+    records: PerThread<Record>,
 }
 
 impl History {
     /// The history of a variable, read at the key that another one holds.
     #[must_use]
     pub fn new(signal: String, reading: String) -> Self {
-        Self { signal, reading, records: Mutex::default() }
-    }
-
-    fn records(&self) -> MutexGuard<'_, HashMap<ThreadId, Record>> {
-        self.records.lock().unwrap_or_else(PoisonError::into_inner)
+        Self { signal, reading, records: PerThread::default() }
     }
 
     /// Begins anew on this thread: up to the key, the value was as it is there.
     pub fn begin(&self, key: f64, value: f64) {
         let first = Polynomial { from: f64::NEG_INFINITY, to: key, nodes: vec![key], coefficients: vec![value] };
         let pieces = vec![Piece { stretches: vec![first] }];
-        self.records().insert(thread::current().id(), Record { pieces, is_after_event: true, size: value.abs() });
+        self.records.begin(Record { pieces, is_after_event: true, size: value.abs() });
     }
 
     /// Ends the run of this thread.
     pub fn end(&self) {
-        self.records().remove(&thread::current().id());
+        self.records.end();
     }
 
     /// Says that an event happened: what follows may be another piece.
     pub fn note_event(&self) {
-        if let Some(record) = self.records().get_mut(&thread::current().id()) {
-            record.is_after_event = true;
-        }
+        self.records.with(|record| record.is_after_event = true);
     }
 
     /// Writes a stretch: `NODES` pairs of key and value, then `CHECKS` pairs that the polynomial through those must
     /// meet to within the tolerance, relative to the largest value so far. False, and nothing is written, where it does
     /// not and `is_final` is not said. A stretch without length is none.
     pub fn write(&self, pairs: &[(f64, f64)], tolerance: f64, is_final: bool) -> bool {
-        let mut records = self.records();
-        let Some(record) = records.get_mut(&thread::current().id()) else { return true };
-        let (nodes, checks) = pairs.split_at(NODES);
-        let (first, last) = (nodes[0].0, nodes[NODES - 1].0);
-        record.size = nodes.iter().fold(record.size, |size, pair| size.max(pair.1.abs()));
-        let rounding = 1e3 * f64::EPSILON * (first.abs() + last.abs());
-        if last - first <= rounding {
-            return true;
-        }
-        let stretch = Polynomial::through(nodes);
-        let allowed = tolerance * record.size;
-        if !is_final && !checks.iter().all(|&(key, value)| (stretch.at(key).0 - value).abs() <= allowed) {
-            return false;
-        }
-        record.push(stretch, tolerance.sqrt());
-        true
+        let written = self.records.with(|record| {
+            let (nodes, checks) = pairs.split_at(NODES);
+            let (first, last) = (nodes[0].0, nodes[NODES - 1].0);
+            record.size = nodes.iter().fold(record.size, |size, pair| size.max(pair.1.abs()));
+            let rounding = 1e3 * f64::EPSILON * (first.abs() + last.abs());
+            if last - first <= rounding {
+                return true;
+            }
+            let stretch = Polynomial::through(nodes);
+            let allowed = tolerance * record.size;
+            if !is_final && !checks.iter().all(|&(key, value)| (stretch.at(key).0 - value).abs() <= allowed) {
+                return false;
+            }
+            record.push(stretch, tolerance.sqrt());
+            true
+        });
+        written.unwrap_or(true)
     }
 
     fn failure(message: &str) -> ForeignFailure {
@@ -228,17 +220,21 @@ impl History {
             help: "only `simulate` can run models with `delay` of signals that vary continuously".to_owned(),
         }
     }
+
+    fn ask<T>(&self, question: impl FnOnce(&Record) -> Option<T>) -> Result<T, ForeignFailure> {
+        let answer =
+            self.records.with(|record| question(record)).ok_or_else(|| Self::failure("there is no history"))?;
+        answer.ok_or_else(|| Self::failure("the key is too new"))
+    }
 }
 
 impl ForeignUnit for History {
     fn evaluate(&self, function: u32, inputs: &[f64], outputs: &mut [f64]) -> Result<(), ForeignFailure> {
-        let records = self.records();
-        let record = records.get(&thread::current().id()).ok_or_else(|| Self::failure("there is no history"))?;
-        outputs[0] = match function {
-            0 => record.value(inputs[0] as usize, inputs[1]).ok_or_else(|| Self::failure("the key is too new"))?.0,
-            1 => record.end(inputs[0] as usize),
-            _ => record.piece(inputs[0]) as f64,
-        };
+        outputs[0] = self.ask(|record| match function {
+            0 => record.value(inputs[0] as usize, inputs[1]).map(|at| at.0),
+            1 => Some(record.end(inputs[0] as usize)),
+            _ => Some(record.piece(inputs[0]) as f64),
+        })?;
         Ok(())
     }
 
@@ -251,9 +247,7 @@ impl ForeignUnit for History {
     ) -> Result<(), ForeignFailure> {
         outputs[0] = 0.0;
         if function == 0 {
-            let records = self.records();
-            let record = records.get(&thread::current().id()).ok_or_else(|| Self::failure("there is no history"))?;
-            let at = record.value(inputs[0] as usize, inputs[1]).ok_or_else(|| Self::failure("the key is too new"))?;
+            let at = self.ask(|record| record.value(inputs[0] as usize, inputs[1]))?;
             outputs[0] = at.1 * direction[1];
         }
         Ok(())

@@ -16,6 +16,7 @@ pub mod jacobian;
 pub mod known;
 pub mod linear;
 pub mod node;
+mod per_thread;
 pub mod print;
 pub mod regular;
 pub mod scalar;

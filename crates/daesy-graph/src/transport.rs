@@ -28,12 +28,11 @@
 //!
 //! Runs on different threads have pipes of their own.
 
-use std::collections::{HashMap, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread::{self, ThreadId};
+use std::collections::VecDeque;
 
 use crate::foreign::{ForeignFailure, ForeignUnit, Remembered};
 use crate::history::{FAR, NODES, Polynomial};
+use crate::per_thread::PerThread;
 
 /// Keys closer than this, relative to their size, are the same.
 const SAME_KEY: f64 = 1e-12;
@@ -285,7 +284,7 @@ pub struct Transport {
     pub high: String,
     /// Places from 0 to 1, and what is there at the start.
     pub initial: Vec<(String, String)>,
-    records: Mutex<HashMap<ThreadId, Record>>,
+    records: PerThread<Record>,
 }
 
 impl Transport {
@@ -301,12 +300,8 @@ impl Transport {
             low: of("in0"),
             high: of("in1"),
             initial,
-            records: Mutex::default(),
+            records: PerThread::default(),
         }
-    }
-
-    fn records(&self) -> MutexGuard<'_, HashMap<ThreadId, Record>> {
-        self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Begins anew on this thread: the content has moved so far, and between places and values it is linear. The piece
@@ -322,62 +317,61 @@ impl Transport {
             .collect();
         let size = initial.iter().fold(0.0_f64, |size, pair| size.max(pair.1.abs()));
         let record = Record { pieces, first: 0, low: -moved, high: 1.0 - moved, is_after_event: true, size };
-        self.records().insert(thread::current().id(), record);
+        self.records.begin(record);
     }
 
     /// Ends the run of this thread.
     pub fn end(&self) {
-        self.records().remove(&thread::current().id());
+        self.records.end();
     }
 
     /// Says that an event happened: what follows may be another piece.
     pub fn note_event(&self) {
-        if let Some(record) = self.records().get_mut(&thread::current().id()) {
-            record.is_after_event = true;
-        }
+        self.records.with(|record| record.is_after_event = true);
     }
 
     /// Writes what entered during a step in one direction: rows at as many times as a polynomial needs, then some that
     /// the polynomials through those must meet to within the tolerance, relative to the largest value so far and to the
     /// length of the pipe. False, and nothing is written, where they do not and `is_final` is not said.
     pub fn write(&self, rows: &[Flowing], is_forward: bool, tolerance: f64, is_final: bool) -> bool {
-        let mut records = self.records();
-        let Some(record) = records.get_mut(&thread::current().id()) else { return true };
-        let triple = |row: &Flowing| match is_forward {
-            true => (row.time, -row.moved, row.low),
-            false => (row.time, 1.0 - row.moved, row.high),
-        };
-        let triples: Vec<(f64, f64, f64)> = rows.iter().map(triple).collect();
-        let (nodes, checks) = triples.split_at(NODES);
-        record.size = nodes.iter().fold(record.size, |size, one| size.max(one.2.abs()));
-        let ((_, first, _), (_, last, _)) = (nodes[0], nodes[NODES - 1]);
-        let entered = if is_forward { first - last } else { last - first };
-        if entered <= 1e3 * f64::EPSILON * (first.abs() + last.abs() + 1.0) {
-            record.is_after_event = true;
-            return true;
-        }
-        let stretch = Stretch::through(nodes);
-        let is_met = |&(time, key, value): &(f64, f64, f64)| {
-            (stretch.key.at(time).0 - key).abs() <= tolerance
-                && (stretch.value.at(time).0 - value).abs() <= tolerance * record.size
-        };
-        if !is_final && !checks.iter().all(is_met) {
-            return false;
-        }
-        // What had left by this end is replaced. What leaves by the other one may still be asked for, between the ends of
-        // the last step, which is at most the length of the pipe.
-        if is_forward {
-            record.cut_below(first);
-            record.push(stretch, true, tolerance.sqrt());
-            record.cut_above(last + 2.0);
-            (record.low, record.high) = (last, last + 1.0);
-        } else {
-            record.cut_above(first);
-            record.push(stretch, false, tolerance.sqrt());
-            record.cut_below(last - 2.0);
-            (record.low, record.high) = (last - 1.0, last);
-        }
-        true
+        let written = self.records.with(|record| {
+            let triple = |row: &Flowing| match is_forward {
+                true => (row.time, -row.moved, row.low),
+                false => (row.time, 1.0 - row.moved, row.high),
+            };
+            let triples: Vec<(f64, f64, f64)> = rows.iter().map(triple).collect();
+            let (nodes, checks) = triples.split_at(NODES);
+            record.size = nodes.iter().fold(record.size, |size, one| size.max(one.2.abs()));
+            let ((_, first, _), (_, last, _)) = (nodes[0], nodes[NODES - 1]);
+            let entered = if is_forward { first - last } else { last - first };
+            if entered <= 1e3 * f64::EPSILON * (first.abs() + last.abs() + 1.0) {
+                record.is_after_event = true;
+                return true;
+            }
+            let stretch = Stretch::through(nodes);
+            let is_met = |&(time, key, value): &(f64, f64, f64)| {
+                (stretch.key.at(time).0 - key).abs() <= tolerance
+                    && (stretch.value.at(time).0 - value).abs() <= tolerance * record.size
+            };
+            if !is_final && !checks.iter().all(is_met) {
+                return false;
+            }
+            // What had left by this end is replaced. What leaves by the other one may still be asked for, between the ends of
+            // the last step, which is at most the length of the pipe.
+            if is_forward {
+                record.cut_below(first);
+                record.push(stretch, true, tolerance.sqrt());
+                record.cut_above(last + 2.0);
+                (record.low, record.high) = (last, last + 1.0);
+            } else {
+                record.cut_above(first);
+                record.push(stretch, false, tolerance.sqrt());
+                record.cut_below(last - 2.0);
+                (record.low, record.high) = (last - 1.0, last);
+            }
+            true
+        });
+        written.unwrap_or(true)
     }
 
     fn failure(message: &str) -> ForeignFailure {
@@ -389,9 +383,8 @@ impl Transport {
     }
 
     fn ask<T>(&self, question: impl FnOnce(&Record) -> Option<T>) -> Result<T, ForeignFailure> {
-        let records = self.records();
-        let record = records.get(&thread::current().id()).ok_or_else(|| Self::failure("nothing flows yet"))?;
-        question(record).ok_or_else(|| Self::failure("this has not entered yet"))
+        let answer = self.records.with(|record| question(record)).ok_or_else(|| Self::failure("nothing flows yet"))?;
+        answer.ok_or_else(|| Self::failure("this has not entered yet"))
     }
 }
 

@@ -1,6 +1,6 @@
 //! A system with its inputs, parameters and modes at hand: what every method works on.
 
-use daesy_system::{DaeSystem, Persistence};
+use daesy_system::{DaeSystem, Part, Persistence};
 
 use crate::block_solve::solve_by_blocks;
 use crate::equations::{Equations, Surroundings};
@@ -77,6 +77,17 @@ impl<'s, 'i> Model<'s, 'i> {
             unknown_weights: vec![1.0; n_unknowns],
             scales: vec![1.0; n_unknowns],
         })
+    }
+
+    /// Values of a part at a moment.
+    pub(crate) fn evaluate(&mut self, part: Part, at: &Moment, values: &mut [f64]) {
+        let around = Surroundings {
+            time: at.time,
+            parameters: &self.parameters,
+            inputs: &self.input_values,
+            modes: &self.modes,
+        };
+        self.equations.evaluator().evaluate(part, &around.point(&at.states, &at.unknowns), values);
     }
 
     /// Fills the inputs at a time. At a break the limit from the left or from the right is asked for.

@@ -177,16 +177,8 @@ impl<'s> Projector<'s> {
 
     /// Which states keep their values where some are held: the others move by class, see [`crate::keep`].
     pub(crate) fn kept(&mut self, model: &mut Model<'_, '_>, now: &Moment, is_held: &[bool]) -> Vec<bool> {
-        let around = Surroundings {
-            time: now.time,
-            parameters: &model.parameters,
-            inputs: &model.input_values,
-            modes: &model.modes,
-        };
-        let point = around.point(&now.states, &now.unknowns);
-        let evaluator = model.equations.evaluator();
-        evaluator.evaluate(Part::Constraint, &point, &mut self.residual);
-        evaluator.evaluate(Part::ConstraintByStates, &point, &mut self.jacobian);
+        model.evaluate(Part::Constraint, now, &mut self.residual);
+        model.evaluate(Part::ConstraintByStates, now, &mut self.jacobian);
         let pattern = self.system.pattern(Part::ConstraintByStates);
         let states = &self.system.description().states;
         let is_broken = |row: usize| {
@@ -216,16 +208,9 @@ impl<'s> Projector<'s> {
         states: &mut [f64],
         parameters: &[f64],
     ) -> Result<(), IntegrateError> {
-        let around = Surroundings {
-            time: now.time,
-            parameters: &model.parameters,
-            inputs: &model.input_values,
-            modes: &model.modes,
-        };
-        let point = around.point(&now.states, &now.unknowns);
         let by_parameters = self.system.pattern(Part::ConstraintByParameters);
         let mut values = vec![0.0; by_parameters.n_entries()];
-        model.equations.evaluator().evaluate(Part::ConstraintByParameters, &point, &mut values);
+        model.evaluate(Part::ConstraintByParameters, now, &mut values);
         let product = |entry: usize| values[entry] * parameters[by_parameters.columns[entry] as usize];
         let drive: Vec<f64> = (0..by_parameters.n_rows).map(|row| by_parameters.row(row).map(product).sum()).collect();
         self.project_change(model, now, states, &drive)
@@ -239,14 +224,7 @@ impl<'s> Projector<'s> {
         states: &mut [f64],
         drive: &[f64],
     ) -> Result<(), IntegrateError> {
-        let around = Surroundings {
-            time: now.time,
-            parameters: &model.parameters,
-            inputs: &model.input_values,
-            modes: &model.modes,
-        };
-        let point = around.point(&now.states, &now.unknowns);
-        model.equations.evaluator().evaluate(Part::ConstraintByStates, &point, &mut self.jacobian);
+        model.evaluate(Part::ConstraintByStates, now, &mut self.jacobian);
         let by_states = self.system.pattern(Part::ConstraintByStates);
         for row in 0..by_states.n_rows {
             let product = |entry: usize| self.jacobian[entry] * states[by_states.columns[entry] as usize];

@@ -871,18 +871,9 @@ impl<'s> Follower<'s> {
         if self.tangents.is_empty() {
             return Vec::new();
         }
-        let model = &mut stepper.model;
-        let around = Surroundings {
-            time: stepper.now.time,
-            parameters: &model.parameters,
-            inputs: &model.input_values,
-            modes: &model.modes,
-        };
-        let point = around.point(&stepper.now.states, &stepper.now.unknowns);
-        let evaluator = model.equations.evaluator();
         let mut evaluate = |part: Part| {
             let mut values = vec![0.0; self.system.pattern(part).n_entries()];
-            evaluator.evaluate(part, &point, &mut values);
+            stepper.model.evaluate(part, &stepper.now, &mut values);
             values
         };
         let by_states = evaluate(Part::ObservedByStates);

@@ -860,16 +860,8 @@ impl<'s, 'i> Stepper<'s, 'i> {
 
     /// Observed quantities at the point reached.
     pub(crate) fn observe_here(&mut self) -> Vec<f64> {
-        let model = &mut self.model;
-        let around = Surroundings {
-            time: self.now.time,
-            parameters: &model.parameters,
-            inputs: &model.input_values,
-            modes: &model.modes,
-        };
-        let mut row = vec![0.0; model.equations.system.description().observed.len()];
-        let point = around.point(&self.now.states, &self.now.unknowns);
-        model.equations.evaluator().evaluate(Part::Observed, &point, &mut row);
+        let mut row = vec![0.0; self.model.equations.system.description().observed.len()];
+        self.model.evaluate(Part::Observed, &self.now, &mut row);
         row
     }
 

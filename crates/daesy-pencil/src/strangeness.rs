@@ -492,28 +492,10 @@ fn finish(
     }
     let zero = vec![0.0; L];
     let value = jet.forcing.first().unwrap_or(&zero);
-    let without_rounding = |multipliers: &[Mat<f64>], values: &mut [f64]| {
-        for (r, value) in values.iter_mut().enumerate() {
-            // Multipliers and forcing are as large as they are in balanced rows: rounding errors are judged there.
-            let rounding: f64 = multipliers
-                .iter()
-                .zip(&jet.forcing)
-                .map(|(level, forcing)| {
-                    let unit = |i: usize| power_of_two(balancing.rows[i]);
-                    let row = (0..L).fold(0.0f64, |s, i| s.max((level[(r, i)] / unit(i)).abs()));
-                    let largest = (0..L).fold(0.0f64, |s, i| s.max((forcing[i] * unit(i)).abs()));
-                    1e-13 * row * largest
-                })
-                .sum();
-            if value.abs() <= rounding {
-                *value = 0.0;
-            }
-        }
-    };
     let (mut f2, _) = combine_vectors(&algebraic, &jet.forcing, a);
-    without_rounding(&algebraic, &mut f2);
+    sweep_rounding(jet, balancing, &algebraic, &mut f2);
     let (mut f3, f3_size) = combine_vectors(&redundant, &jet.forcing, array.redundant.ncols());
-    without_rounding(&redundant, &mut f3);
+    sweep_rounding(jet, balancing, &redundant, &mut f3);
     let largest = |x: &[f64]| x.iter().fold(0.0f64, |s, v| s.max(v.abs()));
     let contradiction = if largest(&f3_size) > 0.0 { largest(&f3) / largest(&f3_size) } else { 0.0 };
     let redundant_equations: Vec<usize> = (0..L)
@@ -569,6 +551,27 @@ fn finish(
         rank_decisions,
         units,
     })
+}
+
+/// Sets values of combined forcing to zero that are rounding errors.
+fn sweep_rounding(jet: &CoefficientJet, balancing: &Balancing, multipliers: &[Mat<f64>], values: &mut [f64]) {
+    let L = balancing.rows.len();
+    for (r, value) in values.iter_mut().enumerate() {
+        // Multipliers and forcing are as large as they are in balanced rows: rounding errors are judged there.
+        let rounding: f64 = multipliers
+            .iter()
+            .zip(&jet.forcing)
+            .map(|(level, forcing)| {
+                let unit = |i: usize| power_of_two(balancing.rows[i]);
+                let row = (0..L).fold(0.0f64, |s, i| s.max((level[(r, i)] / unit(i)).abs()));
+                let largest = (0..L).fold(0.0f64, |s, i| s.max((forcing[i] * unit(i)).abs()));
+                1e-13 * row * largest
+            })
+            .sum();
+        if value.abs() <= rounding {
+            *value = 0.0;
+        }
+    }
 }
 
 /// Sets entries that are rounding errors of the products to zero.

@@ -201,36 +201,7 @@ impl Chart {
         chart.draw_as_is(time_unit)
     }
 
-    fn draw_as_is(&self, time_unit: f64) -> Drawn {
-        let legend: Vec<&Series> = self.series.iter().filter(|series| !series.name.is_empty()).collect();
-        let rows = legend_rows(&legend);
-        let top = 14.0 + if self.title.is_empty() { 0.0 } else { 22.0 } + 20.0 * rows.len() as f64;
-        let height = HEIGHT + top - 14.0;
-        let has_boxes = self.series.iter().any(|series| matches!(series.mark, Mark::Boxes(_)));
-        let x_values: Vec<f64> = self.series.iter().flat_map(|series| series.x.iter().copied()).collect();
-        let mut x_axis = Axis::new(&x_values, 7, false, self.x_scale);
-        if has_boxes {
-            x_axis.widen(boxes::gap(&x_values));
-        }
-        let bars = self
-            .series
-            .iter()
-            .filter_map(|series| if let Mark::Bars(width) = series.mark { Some(width) } else { None });
-        x_axis.widen(bars.fold(0.0, f64::max));
-        if !self.x_ticks.is_empty() {
-            x_axis.ticks = self.x_ticks.clone();
-        }
-        let y_values: Vec<f64> =
-            self.series.iter().flat_map(Series::extent).chain(self.levels.iter().copied()).collect();
-        let y_axis = Axis::new(&y_values, 6, true, self.y_scale);
-        let longest = y_axis.ticks.iter().map(|tick| tick.text.chars().count()).max().unwrap_or(0) as f64;
-        let left = LEFT.max(CHARACTER * longest + if self.y_label.is_empty() { 14.0 } else { 34.0 });
-        let frame = Frame { x: x_axis, y: y_axis, left, top, bottom: height - BOTTOM };
-        let mut svg = String::new();
-        if !self.title.is_empty() {
-            let title = shortened(&self.title, MAX_TITLE);
-            let _ = write!(svg, "<text class=\"title\" x=\"{LEFT}\" y=\"20\">{}</text>", escape(&title));
-        }
+    fn draw_legend(&self, svg: &mut String, rows: &[Vec<(f64, &Series)>]) {
         let legend_top = if self.title.is_empty() { 16.0 } else { 40.0 };
         for (row, entries) in rows.iter().enumerate() {
             let y = legend_top + 20.0 * row as f64;
@@ -265,6 +236,39 @@ impl Chart {
                 let _ = write!(svg, "<text x=\"{:.0}\" y=\"{y:.0}\">{}</text></g>", x + 19.0, escape(&name));
             }
         }
+    }
+
+    fn draw_as_is(&self, time_unit: f64) -> Drawn {
+        let legend: Vec<&Series> = self.series.iter().filter(|series| !series.name.is_empty()).collect();
+        let rows = legend_rows(&legend);
+        let top = 14.0 + if self.title.is_empty() { 0.0 } else { 22.0 } + 20.0 * rows.len() as f64;
+        let height = HEIGHT + top - 14.0;
+        let has_boxes = self.series.iter().any(|series| matches!(series.mark, Mark::Boxes(_)));
+        let x_values: Vec<f64> = self.series.iter().flat_map(|series| series.x.iter().copied()).collect();
+        let mut x_axis = Axis::new(&x_values, 7, false, self.x_scale);
+        if has_boxes {
+            x_axis.widen(boxes::gap(&x_values));
+        }
+        let bars = self
+            .series
+            .iter()
+            .filter_map(|series| if let Mark::Bars(width) = series.mark { Some(width) } else { None });
+        x_axis.widen(bars.fold(0.0, f64::max));
+        if !self.x_ticks.is_empty() {
+            x_axis.ticks = self.x_ticks.clone();
+        }
+        let y_values: Vec<f64> =
+            self.series.iter().flat_map(Series::extent).chain(self.levels.iter().copied()).collect();
+        let y_axis = Axis::new(&y_values, 6, true, self.y_scale);
+        let longest = y_axis.ticks.iter().map(|tick| tick.text.chars().count()).max().unwrap_or(0) as f64;
+        let left = LEFT.max(CHARACTER * longest + if self.y_label.is_empty() { 14.0 } else { 34.0 });
+        let frame = Frame { x: x_axis, y: y_axis, left, top, bottom: height - BOTTOM };
+        let mut svg = String::new();
+        if !self.title.is_empty() {
+            let title = shortened(&self.title, MAX_TITLE);
+            let _ = write!(svg, "<text class=\"title\" x=\"{LEFT}\" y=\"20\">{}</text>", escape(&title));
+        }
+        self.draw_legend(&mut svg, &rows);
         frame.draw_axes(&mut svg, &self.x_label, &self.y_label);
         // A picture in the picture: what lies outside of its frame is not seen.
         let (width, inner) = (WIDTH - RIGHT - left, frame.bottom - top);

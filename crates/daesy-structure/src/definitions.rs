@@ -108,6 +108,21 @@ pub(crate) fn guesses(
     found.order.iter().filter_map(rule).collect()
 }
 
+/// Equations in the order in which they are looked at, with what they may define alone.
+fn passes(flat: &FlatDae, candidates: &[u32]) -> Vec<(u32, Option<ExprId>)> {
+    // What is written as `y = expression` is meant as a definition; what only can be read as one comes after.
+    let written: Vec<Option<ExprId>> = candidates
+        .iter()
+        .map(|&at| {
+            let equation = &flat.equations[at as usize];
+            let is_variable = |expr: &ExprId| matches!(flat.graph.node(*expr), Node::Var { order: 0, .. });
+            [equation.lhs, equation.rhs].into_iter().find(is_variable)
+        })
+        .collect();
+    let first = candidates.iter().zip(&written).filter(|(_, own)| own.is_some()).map(|(&at, &own)| (at, own));
+    first.chain(candidates.iter().map(|&at| (at, None))).collect()
+}
+
 fn find(
     flat: &mut FlatDae,
     residuals: &[ExprId],
@@ -135,17 +150,7 @@ fn find(
     let mut definitions: FxHashMap<VarId, Definition> = FxHashMap::default();
     let mut order = Vec::new();
     let mut terms = Vec::new();
-    // What is written as `y = expression` is meant as a definition; what only can be read as one comes after.
-    let written: Vec<Option<ExprId>> = candidates
-        .iter()
-        .map(|&at| {
-            let equation = &flat.equations[at as usize];
-            let is_variable = |expr: &ExprId| matches!(flat.graph.node(*expr), Node::Var { order: 0, .. });
-            [equation.lhs, equation.rhs].into_iter().find(is_variable)
-        })
-        .collect();
-    let first = candidates.iter().zip(&written).filter(|(_, own)| own.is_some()).map(|(&at, &own)| (at, own));
-    let passes: Vec<(u32, Option<ExprId>)> = first.chain(candidates.iter().map(|&at| (at, None))).collect();
+    let passes = passes(flat, &candidates);
     let mut is_spent = vec![false; residuals.len()];
     // What a variable would become, in large models: unknowns in its place, and whether another one is made of it.
     // Definitions of several unknowns are not put into each other: along a ladder they would add up to sums over all

@@ -82,16 +82,14 @@ enum Form {
 
 fn regularize_in(mut flat: FlatDae, form: Form) -> Result<RegularDae, RegularizeError> {
     let mut findings = Vec::new();
-    let discrete = match split_discrete(&flat) {
-        Ok(discrete) => discrete,
+    let discrete = split_discrete(&flat);
+    let ordered = discrete.and_then(|discrete| match order_parameters(&flat) {
+        Ok(parameters) => Ok((discrete, parameters)),
+        Err(finding) => Err(vec![*finding]),
+    });
+    let (discrete, parameters) = match ordered {
+        Ok(ordered) => ordered,
         Err(findings) => {
-            return Err(RegularizeError::Singular { findings, open_levels: Vec::new(), flat: Box::new(flat) });
-        }
-    };
-    let parameters = match order_parameters(&flat) {
-        Ok(parameters) => parameters,
-        Err(finding) => {
-            let findings = vec![*finding];
             return Err(RegularizeError::Singular { findings, open_levels: Vec::new(), flat: Box::new(flat) });
         }
     };
@@ -157,15 +155,7 @@ fn regularize_in(mut flat: FlatDae, form: Form) -> Result<RegularDae, Regularize
         .collect();
     let discrete_equations = replace_discrete(&mut flat, &mut replace, &discrete);
     replace_in_events(&mut flat, &mut replace);
-    let initial_equations = (0..flat.initial_equations.len())
-        .map(|at| {
-            let equation = &flat.initial_equations[at];
-            let (lhs, rhs) = (equation.lhs, equation.rhs);
-            let residual = flat.graph.sub(lhs, rhs);
-            let residual = replace.apply(&mut flat, residual);
-            RegularEquation { residual, source: at as u32, differentiated: 0 }
-        })
-        .collect();
+    let initial_equations = replace_initial(&mut flat, &mut replace);
     let inputs = input_uses(&flat, &layout);
     findings.append(&mut flat.findings);
     let discrete_variables = variables_of_kind(&flat, VariableKind::Discrete);
@@ -189,6 +179,19 @@ fn regularize_in(mut flat: FlatDae, form: Form) -> Result<RegularDae, Regularize
         findings,
         flat,
     })
+}
+
+/// Initial equations without what was eliminated.
+fn replace_initial(flat: &mut FlatDae, replace: &mut Replacement<'_>) -> Vec<RegularEquation> {
+    (0..flat.initial_equations.len())
+        .map(|at| {
+            let equation = &flat.initial_equations[at];
+            let (lhs, rhs) = (equation.lhs, equation.rhs);
+            let residual = flat.graph.sub(lhs, rhs);
+            let residual = replace.apply(flat, residual);
+            RegularEquation { residual, source: at as u32, differentiated: 0 }
+        })
+        .collect()
 }
 
 fn variables_of_kind(flat: &FlatDae, kind: VariableKind) -> Vec<VarId> {

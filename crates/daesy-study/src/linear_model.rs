@@ -178,19 +178,16 @@ fn assemble(
         findings: Vec::new(),
         sources: Arc::new(study.sources.clone()),
     };
-    let add = |flat: &mut FlatDae, names: &[String], kind, is_output| -> Vec<VarId> {
-        names
-            .iter()
-            .map(|name| {
-                flat.variables.push(Variable { is_output, ..Variable::new(name, kind, source.span) });
-                VarId(flat.variables.len() as u32 - 1)
-            })
-            .collect()
+    let mut add = |names: &[String], kind, is_output| -> Vec<VarId> {
+        let first = flat.variables.len() as u32;
+        let variable = |name: &String| Variable { is_output, ..Variable::new(name, kind, source.span) };
+        flat.variables.extend(names.iter().map(variable));
+        (first..flat.variables.len() as u32).map(VarId).collect()
     };
-    let z = add(&mut flat, &z, VariableKind::Continuous, false);
-    let u = add(&mut flat, &u, VariableKind::Input, false);
-    let w = add(&mut flat, &w, VariableKind::Input, false);
-    let y = add(&mut flat, &y, VariableKind::Continuous, true);
+    let z = add(&z, VariableKind::Continuous, false);
+    let u = add(&u, VariableKind::Input, false);
+    let w = add(&w, VariableKind::Input, false);
+    let y = add(&y, VariableKind::Continuous, true);
     let parameters = add_parameters(&mut flat, source, study, unknowns);
     let mut entry = |graph: &mut Graph, quantity: &Quantity| match &quantity.value {
         QuantityValue::Number(value) => graph.number(*value),

@@ -13,7 +13,7 @@ use daesy_structure::linearize::parameter_values;
 use daesy_study::data::Data;
 use daesy_study::diagnostic::Diagnostic;
 use daesy_study::load::{Loaded, quantity_expression};
-use daesy_study::study::{Named, RandomParameter as StudyRandom, UqOptions};
+use daesy_study::study::{Named, RandomParameter as StudyRandom, Study, UqOptions};
 
 /// How coefficients are found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -191,24 +191,7 @@ pub fn read_request(loaded: &Loaded, seed: u64) -> Result<Request, Vec<Diagnosti
         parameters.push(RandomParameter { name: germ_name(at), distribution });
         random.push(germ);
     }
-    for variable in study.uq.variables.iter().flatten() {
-        let of = loaded.flat.find(derivative(&variable.name).of).map(|var| loaded.flat.variables[var.index()].kind);
-        let is_there = match of {
-            Some(VariableKind::Continuous) => true,
-            Some(_) => derivative(&variable.name).order == 0,
-            None => false,
-        };
-        if !is_there {
-            let names = loaded.flat.variables.iter().map(|variable| variable.name.as_str());
-            let finding =
-                Finding::error("unknown-name", variable.span, format!("the model has no variable `{}`", variable.name))
-                    .with_names([&variable.name]);
-            findings.push(match nearest(&variable.name, names) {
-                Some(near) => finding.with_help(format!("did you mean `{near}`?")),
-                None => finding,
-            });
-        }
-    }
+    findings.extend(unknown_variables(loaded, &study));
     let joint_rows = study.joint.as_ref().and_then(|joint| joint.samples.as_ref()).map(|samples| samples.rows.clone());
     if let (Some(word), Some(_)) = (study.uq.method.as_deref(), &joint_rows)
         && !["auto", "monte-carlo"].contains(&word)
@@ -234,6 +217,30 @@ pub fn read_request(loaded: &Loaded, seed: u64) -> Result<Request, Vec<Diagnosti
         request.joint_rows = rows;
     }
     Ok(request)
+}
+
+/// Variables to report that the model does not have.
+fn unknown_variables(loaded: &Loaded, study: &Study) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for variable in study.uq.variables.iter().flatten() {
+        let of = loaded.flat.find(derivative(&variable.name).of).map(|var| loaded.flat.variables[var.index()].kind);
+        let is_there = match of {
+            Some(VariableKind::Continuous) => true,
+            Some(_) => derivative(&variable.name).order == 0,
+            None => false,
+        };
+        if !is_there {
+            let names = loaded.flat.variables.iter().map(|variable| variable.name.as_str());
+            let finding =
+                Finding::error("unknown-name", variable.span, format!("the model has no variable `{}`", variable.name))
+                    .with_names([&variable.name]);
+            findings.push(match nearest(&variable.name, names) {
+                Some(near) => finding.with_help(format!("did you mean `{near}`?")),
+                None => finding,
+            });
+        }
+    }
+    findings
 }
 
 fn request(asked: &UqOptions, parameters: Vec<RandomParameter>, random: Vec<VarId>, seed: u64) -> Request {

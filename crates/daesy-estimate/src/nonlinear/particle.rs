@@ -135,20 +135,7 @@ fn run(
             estimates.innovations[sample * n_measured + output] = measured[output] - mean;
             estimates.innovation_std[sample * n_measured + output] = (std * std + problem.variances[output]).sqrt();
         }
-        let logs: Vec<f64> = (0..n_lanes)
-            .map(|lane| {
-                if !walk.is_alive()[lane] {
-                    return f64::NEG_INFINITY;
-                }
-                let mut log = 0.0;
-                for output in (0..n_measured).filter(|&output| measured[output].is_finite()) {
-                    let variance = problem.variances[output].max(f64::MIN_POSITIVE);
-                    let error = measured[output] - rows[output * n_lanes + lane];
-                    log -= 0.5 * (error * error / variance + (2.0 * std::f64::consts::PI * variance).ln());
-                }
-                if log.is_nan() { f64::NEG_INFINITY } else { log }
-            })
-            .collect();
+        let logs = log_densities(problem, measured, &rows, walk.is_alive());
         let largest = logs.iter().fold(f64::NEG_INFINITY, |a, &b| a.max(b));
         if largest.is_finite() {
             for (weight, log) in weights.iter_mut().zip(&logs) {
@@ -187,6 +174,26 @@ fn run(
         }
     }
     Ok(estimates)
+}
+
+/// By particle, the log-density of what was measured, sum over outputs of -(e^2 / R + log(2 pi R)) / 2 with e the
+/// distance of what the particle observes, and R the variance of the error; minus infinity where it is not alive.
+fn log_densities(problem: &FilterProblem<'_>, measured: &[f64], rows: &[f64], is_alive: &[bool]) -> Vec<f64> {
+    let n_lanes = is_alive.len();
+    (0..n_lanes)
+        .map(|lane| {
+            if !is_alive[lane] {
+                return f64::NEG_INFINITY;
+            }
+            let mut log = 0.0;
+            for output in (0..measured.len()).filter(|&output| measured[output].is_finite()) {
+                let variance = problem.variances[output].max(f64::MIN_POSITIVE);
+                let error = measured[output] - rows[output * n_lanes + lane];
+                log -= 0.5 * (error * error / variance + (2.0 * std::f64::consts::PI * variance).ln());
+            }
+            if log.is_nan() { f64::NEG_INFINITY } else { log }
+        })
+        .collect()
 }
 
 /// Puts chosen particles in the place of all.

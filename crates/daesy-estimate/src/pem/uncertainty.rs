@@ -103,8 +103,6 @@ impl PredictionUncertainty {
                 0.0
             }
         };
-        let mut information = Mat::<f64>::zeros(n, n);
-        let mut measurement = Mat::<f64>::zeros(n, n);
         let is_random = n_realizations > 1;
         let counted = |at: usize| (0..errors[at].len()).filter(move |&entry| is_counted(at, entry)).count();
         let n_values = (0..errors.len()).map(counted).sum::<usize>() as f64;
@@ -127,23 +125,8 @@ impl PredictionUncertainty {
                 })
                 .collect()
         };
-        for (at, errors) in errors.iter().enumerate() {
-            for entry in 0..errors.len() {
-                let output = entry % n_outputs;
-                let variance = weights[output] * weights[output] * error_variances[output];
-                for i in 0..n {
-                    let si = sensitivity(i, at, entry);
-                    if si == 0.0 {
-                        continue;
-                    }
-                    for j in 0..n {
-                        let product = si * sensitivity(j, at, entry);
-                        information[(i, j)] += product;
-                        measurement[(i, j)] += product * variance;
-                    }
-                }
-            }
-        }
+        let variance = |output: usize| weights[output] * weights[output] * error_variances[output];
+        let (information, measurement) = informations(&errors, n, n_outputs, &sensitivity, &variance);
         let (spread, monte_carlo, kind) = if is_random {
             let functionals = functionals(problem, &errors, nominal, is_fixed, &sensitivity);
             let values = problem.functionals(theta, n_realizations, &functionals, watch)?;
@@ -166,19 +149,12 @@ impl PredictionUncertainty {
         let by_chance = scaled(&monte_carlo);
         let is_flat = |i: usize| inverse.flat_directions.iter().any(|direction| direction[i].abs() > 1e-3);
         let robust_covariance = in_units(&influence.covariance) + &by_chance;
-        let deviations = |covariance: &Mat<f64>| -> Vec<f64> {
-            (0..n)
-                .map(|i| {
-                    if is_fixed[i] {
-                        f64::NAN
-                    } else if is_flat(i) {
-                        f64::INFINITY
-                    } else {
-                        covariance[(i, i)].max(0.0).sqrt()
-                    }
-                })
-                .collect()
+        let deviation = |covariance: &Mat<f64>, i: usize| match (is_fixed[i], is_flat(i)) {
+            (true, _) => f64::NAN,
+            (false, true) => f64::INFINITY,
+            (false, false) => covariance[(i, i)].max(0.0).sqrt(),
         };
+        let deviations = |covariance: &Mat<f64>| (0..n).map(|i| deviation(covariance, i)).collect::<Vec<f64>>();
         let (std, robust_std) = (deviations(&covariance), deviations(&robust_covariance));
         let monte_carlo_std = (0..n).map(|i| by_chance[(i, i)].max(0.0).sqrt()).collect();
         Ok(Self {
@@ -195,6 +171,36 @@ impl PredictionUncertainty {
             robust_degrees: influence.variances.iter().map(|variance| variance.degrees).collect(),
         })
     }
+}
+
+/// Sums over all entries of s s^T and of s s^T times the variance of the entry's error, s its weighted sensitivities.
+fn informations(
+    errors: &[Vec<f64>],
+    n: usize,
+    n_outputs: usize,
+    sensitivity: &dyn Fn(usize, usize, usize) -> f64,
+    variance: &dyn Fn(usize) -> f64,
+) -> (Mat<f64>, Mat<f64>) {
+    let mut information = Mat::<f64>::zeros(n, n);
+    let mut measurement = Mat::<f64>::zeros(n, n);
+    for (at, errors) in errors.iter().enumerate() {
+        for entry in 0..errors.len() {
+            let output = entry % n_outputs;
+            let variance = variance(output);
+            for i in 0..n {
+                let si = sensitivity(i, at, entry);
+                if si == 0.0 {
+                    continue;
+                }
+                for j in 0..n {
+                    let product = si * sensitivity(j, at, entry);
+                    information[(i, j)] += product;
+                    measurement[(i, j)] += product * variance;
+                }
+            }
+        }
+    }
+    (information, measurement)
 }
 
 /// By unknown i, the weights of what each realization adds to the score of i: first through the data, w^2 dy/dtheta_i

@@ -11,6 +11,8 @@ mod sparse;
 mod supernodal;
 mod tiny;
 
+use std::ops::{Add, Mul, Sub};
+
 use daesy_system::Pattern;
 use faer::c64;
 use faer::traits::ComplexField;
@@ -34,7 +36,7 @@ pub struct SingularMatrix {
 }
 
 /// What the entries of a matrix are.
-pub trait Scalar: ComplexField + Copy {
+pub trait Scalar: ComplexField + Copy + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> {
     /// Operations of a product, in those of real numbers.
     const COST: f64;
     /// Zero.
@@ -42,11 +44,20 @@ pub trait Scalar: ComplexField + Copy {
     /// A bound of the modulus within a factor of 2.
     fn size(self) -> f64;
     /// The product.
-    fn times(self, other: Self) -> Self;
+    #[inline(always)]
+    fn times(self, other: Self) -> Self {
+        self * other
+    }
     /// self - a b
-    fn minus_product(self, a: Self, b: Self) -> Self;
+    #[inline(always)]
+    fn minus_product(self, a: Self, b: Self) -> Self {
+        self - a * b
+    }
     /// The sum.
-    fn plus(self, other: Self) -> Self;
+    #[inline(always)]
+    fn plus(self, other: Self) -> Self {
+        self + other
+    }
     /// 1 / self
     fn inverse(self) -> Self;
     /// A real number.
@@ -73,18 +84,6 @@ impl Scalar for f64 {
         self.abs()
     }
     #[inline(always)]
-    fn times(self, other: Self) -> Self {
-        self * other
-    }
-    #[inline(always)]
-    fn minus_product(self, a: Self, b: Self) -> Self {
-        self - a * b
-    }
-    #[inline(always)]
-    fn plus(self, other: Self) -> Self {
-        self + other
-    }
-    #[inline(always)]
     fn inverse(self) -> Self {
         1.0 / self
     }
@@ -99,18 +98,6 @@ impl Scalar for c64 {
     #[inline(always)]
     fn size(self) -> f64 {
         self.re.abs() + self.im.abs()
-    }
-    #[inline(always)]
-    fn times(self, other: Self) -> Self {
-        self * other
-    }
-    #[inline(always)]
-    fn minus_product(self, a: Self, b: Self) -> Self {
-        self - a * b
-    }
-    #[inline(always)]
-    fn plus(self, other: Self) -> Self {
-        self + other
     }
     #[inline(always)]
     fn inverse(self) -> Self {

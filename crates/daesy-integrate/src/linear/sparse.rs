@@ -187,22 +187,12 @@ impl<T: Scalar> SparseLu<T> {
                 }
             }
             self.upper_starts.push(self.upper.len() as u32);
-            let (mut pivot, mut largest) = (NONE, 0.0);
-            for &row in &candidates {
-                let size = self.work[row as usize].size();
-                if size > largest {
-                    (pivot, largest) = (row, size);
-                }
-            }
             let diagonal = self.diagonal[column];
             let is_open = self.place_of_row[diagonal as usize] == NONE && seen[diagonal as usize] == k as u32;
-            if is_open && self.work[diagonal as usize].size() >= DIAGONAL * largest {
-                pivot = diagonal;
-            }
-            if pivot == NONE || largest < 1e-250 || !largest.is_finite() {
+            let Some(pivot) = self.pivot(&candidates, is_open.then_some(diagonal)) else {
                 self.work.fill(T::ZERO);
                 return Err(SingularMatrix { column: Some(column) });
-            }
+            };
             let inverse = self.work[pivot as usize].inverse();
             self.inverses[k] = inverse;
             self.place_of_row[pivot as usize] = k as u32;
@@ -220,6 +210,20 @@ impl<T: Scalar> SparseLu<T> {
             *row = self.place_of_row[*row as usize];
         }
         Ok(())
+    }
+
+    /// The row of the largest entry, or the preferred one where its entry is not much smaller; `None` where there is no
+    /// entry to divide by.
+    fn pivot(&self, candidates: &[u32], preferred: Option<u32>) -> Option<u32> {
+        let (mut pivot, mut largest) = (None, 0.0);
+        for &row in candidates {
+            let size = self.work[row as usize].size();
+            if size > largest {
+                (pivot, largest) = (Some(row), size);
+            }
+        }
+        let diagonal = preferred.filter(|&row| self.work[row as usize].size() >= DIAGONAL * largest);
+        diagonal.or(pivot).filter(|_| largest >= 1e-250 && largest.is_finite())
     }
 
     fn first_below(&self, row: u32) -> u32 {

@@ -3,7 +3,7 @@
 use daesy_graph::substitute::Substitution;
 use daesy_graph::{ExprId, Node, Span, UnaryOp};
 
-use super::expr::{Ctx, Local};
+use super::expr::Ctx;
 use super::function::{FunctionInfo, first_result};
 use super::modifier::Layer;
 use super::value::{Field, Record, Scalars, Type, Value};
@@ -86,11 +86,7 @@ impl<'a> Flattener<'a> {
         span: Span,
         ctx: &Ctx,
     ) -> Res<Value> {
-        let mut inner = self.function_ctx(info, ctx);
-        for (elem, value) in info.inputs.iter().zip(given) {
-            let value = self.input_value(info, layers, elem, value, span, &mut inner)?;
-            inner.locals.push(Local { name: elem.name, value, is_assignable: false, is_set: true });
-        }
+        let mut inner = self.entered(info, layers, given, span, ctx)?;
         let n_inputs = inner.locals.len();
         let name =
             external.function.map_or_else(|| self.class(info.class).name.text(), |function| function.name.text());

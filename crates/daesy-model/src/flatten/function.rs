@@ -176,15 +176,7 @@ impl<'a> Flattener<'a> {
         if self.class(core).core == Core::Long && self.class(core).kind == ClassKind::OperatorRecord {
             return self.operator_record_call(core, args, named, span, ctx);
         }
-        let mut positional = Vec::with_capacity(args.len());
-        for arg in args {
-            positional.push(first_result(self.expr(arg, ctx)?));
-        }
-        let mut by_name = Vec::with_capacity(named.len());
-        for arg in named {
-            let value = first_result(self.expr(&arg.value, ctx)?);
-            by_name.push(Named { name: arg.name.name, value, span: arg.name.span });
-        }
+        let (positional, by_name) = self.argument_values(args, named, ctx)?;
         match self.class(core).kind {
             ClassKind::Record | ClassKind::OperatorRecord | ClassKind::Connector => {
                 self.construct_record(core, &class_use.layers(), positional, by_name, span, ctx)
@@ -851,6 +843,42 @@ impl<'a> Flattener<'a> {
         Ok(fields.collect())
     }
 
+    /// The values of the arguments of a call, by position and by name.
+    pub(crate) fn argument_values(
+        &mut self,
+        args: &'a [Expr],
+        named: &'a [NamedArg],
+        ctx: &mut Ctx,
+    ) -> Res<(Vec<Value>, Vec<Named>)> {
+        let mut positional = Vec::with_capacity(args.len());
+        for arg in args {
+            positional.push(first_result(self.expr(arg, ctx)?));
+        }
+        let mut by_name = Vec::with_capacity(named.len());
+        for arg in named {
+            let value = first_result(self.expr(&arg.value, ctx)?);
+            by_name.push(Named { name: arg.name.name, value, span: arg.name.span });
+        }
+        Ok((positional, by_name))
+    }
+
+    /// The inside of a function with the values of its inputs.
+    pub(crate) fn entered(
+        &mut self,
+        info: &FunctionInfo<'a>,
+        layers: &[Layer],
+        given: Vec<Option<Value>>,
+        span: Span,
+        ctx: &Ctx,
+    ) -> Res<Ctx> {
+        let mut inner = self.function_ctx(info, ctx);
+        for (elem, value) in info.inputs.iter().zip(given) {
+            let value = self.input_value(info, layers, elem, value, span, &mut inner)?;
+            inner.locals.push(Local { name: elem.name, value, is_assignable: false, is_set: true });
+        }
+        Ok(inner)
+    }
+
     /// Runs a function on symbolic values.
     fn run_function(
         &mut self,
@@ -860,11 +888,7 @@ impl<'a> Flattener<'a> {
         span: Span,
         ctx: &Ctx,
     ) -> Res<Value> {
-        let mut inner = self.function_ctx(info, ctx);
-        for (elem, value) in info.inputs.iter().zip(given) {
-            let value = self.input_value(info, layers, elem, value, span, &mut inner)?;
-            inner.locals.push(Local { name: elem.name, value, is_assignable: false, is_set: true });
-        }
+        let mut inner = self.entered(info, layers, given, span, ctx)?;
         self.declare_locals(info, layers, &mut inner)?;
         for body in &info.body {
             inner.scope = body.scope;

@@ -387,12 +387,7 @@ impl<'a> Flattener<'a> {
         self.check_component(&elem, declaration.decl, &class_use, &parent)?;
         let is_primitive = self.class(class_use.class).core.is_primitive();
         if self.class(class_use.class).core == Core::Object {
-            if !dim_sources.is_empty() {
-                return Err(self.unsupported("arrays of external objects", elem.span, &format!("`{}`", elem.name)));
-            }
-            let object = ObjectNode { layers: declaration.layers, span: elem.span, value: None.into() };
-            self.set_kind(node, NodeKind::Object(Rc::new(object)));
-            return Ok(());
+            return self.make_object(node, &elem, declaration.layers, !dim_sources.is_empty());
         }
         let dims = self.component_dims(&dim_sources, &declaration, &elem)?;
         if is_primitive {
@@ -458,6 +453,15 @@ impl<'a> Flattener<'a> {
             next_index(&mut index, &dims);
         }
         result
+    }
+
+    fn make_object(&mut self, node: NodeId, elem: &Elem<'a>, layers: Layers, is_array: bool) -> Res<()> {
+        if is_array {
+            return Err(self.unsupported("arrays of external objects", elem.span, &format!("`{}`", elem.name)));
+        }
+        let object = ObjectNode { layers, span: elem.span, value: None.into() };
+        self.set_kind(node, NodeKind::Object(Rc::new(object)));
+        Ok(())
     }
 
     /// Whether the condition of a component holds.

@@ -294,15 +294,7 @@ impl<'a> Flattener<'a> {
         span: Span,
         ctx: &mut Ctx,
     ) -> Res<Value> {
-        let mut positional = Vec::with_capacity(args.len());
-        for arg in args {
-            positional.push(first_result(self.expr(arg, ctx)?));
-        }
-        let mut by_name = Vec::with_capacity(named.len());
-        for arg in named {
-            let value = first_result(self.expr(&arg.value, ctx)?);
-            by_name.push(Named { name: arg.name.name, value, span: arg.name.span });
-        }
+        let (positional, by_name) = self.argument_values(args, named, ctx)?;
         for function in self.operator_functions(class, "'constructor'") {
             // Inside a constructor the plain record constructor is meant.
             if self.functions.stack.contains(&function) {
