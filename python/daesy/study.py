@@ -100,6 +100,9 @@ class _Compiled(NamedTuple):
 class Subject:
     """Something with equations that questions can be asked of: a model or a study."""
 
+    _data: Data | None = None
+    """Data that answer where a question brings none."""
+
     def __init__(self) -> None:
         self._simulators: dict[Any, _Compiled] = {}
 
@@ -138,7 +141,7 @@ class Subject:
         executor: Any = None,
     ) -> _R:
         words = arguments + [f"--set={name}={value!r}" for name, value in _values(set)]
-        bundle = self._bundle().with_data(data)
+        bundle = self._bundle().with_data(self._data if data is None else data)
         with reporter(progress, verb) as tell:
             answer = tasks.ask(bundle, verb, words, tell, executor)
         result = judged(kind, answer, accept)
@@ -575,20 +578,6 @@ class Study(Subject):
 
     def _bundle(self) -> tasks.Bundle:
         return tasks.Bundle(path=self.path, study=self.text, models=tuple(self._models), folder=os.getcwd())
-
-    def _ask(
-        self,
-        kind: Callable[[dict[str, Any], str, Sequence[str] | None, Any], _R],
-        verb: str,
-        arguments: list[str],
-        data: Data | None,
-        set: Values | None,
-        progress: Progress,
-        accept: Callable[[dict[str, Any]], bool] = lambda document: False,
-        executor: Any = None,
-    ) -> _R:
-        data = self._data if data is None else data
-        return super()._ask(kind, verb, arguments, data, set, progress, accept, executor)
 
     def _simulator(self, data: Data | None, set: Values | None) -> _Compiled:
         if data is None and self._data is not None:
