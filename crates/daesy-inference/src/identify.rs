@@ -10,6 +10,7 @@ mod certainty;
 pub mod compare;
 mod far;
 pub mod filtered;
+mod fitted;
 pub mod ml;
 mod notebook;
 pub(crate) mod pem;

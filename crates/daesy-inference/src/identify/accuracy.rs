@@ -13,7 +13,7 @@ use daesy_graph::Span;
 use daesy_graph::finding::Finding;
 
 use super::caveats::{CORRELATED, given_accuracy, symbol_of};
-use super::pem::resolve;
+use super::fitted::resolve;
 use super::show::factor_words;
 use super::{Identification, IdentifyOptions, Method, ProgressLine, ResidualSummary};
 use daesy_report::words::short;

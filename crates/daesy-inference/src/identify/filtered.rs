@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use daesy_estimate::memory::{Remembered, remembered_point};
-use daesy_estimate::multi_start::{self, MultiStart};
+use daesy_estimate::multi_start::{self, MultiStart, StartOutcome};
 use daesy_estimate::nonlinear::StateEstimates;
 use daesy_estimate::pem::{
     FilterKind, FilterLikelihood, FilterRequest, Parameterization, PointRefusal, PredictionProblem, grown_start,
@@ -13,15 +13,15 @@ use daesy_estimate::residual::{PredictedSize, ResidualSize, ResidualTests, resid
 use daesy_estimate::search::{
     Objective, SearchEnd, SearchOptions, SearchProgress, SearchResult, SearchSpace, minimize, settle, widths,
 };
-use daesy_estimate::uncertainty::{Certainty, Uncertainty, confidence_interval};
 use daesy_graph::Span;
 use daesy_graph::finding::Finding;
 
 use super::certainty::Choice;
+use super::fitted::{Found, Uncertainties, resolve, sizes, told};
 use super::notebook::Notebook;
-use super::pem::{fit_percent, residuals, resolve, rewritten, stopped};
+use super::pem::{fit_percent, residuals, rewritten, stopped};
 use super::stopping::{SoFar, stopped_search};
-use super::{Fit, Identifiability, Identification, IdentifyOptions, Method, ParameterEstimate, ProgressLine};
+use super::{Fit, Identifiability, Identification, IdentifyOptions, Method, ProgressLine};
 use super::{accuracy, caveats, far};
 use daesy_report::checkpoint::Checkpoint;
 use daesy_study::diagnostic::Diagnostic;
@@ -105,211 +105,234 @@ pub fn identify(
     }
     let study = PredictionStudy::new(loaded, asked, options.seed)?;
     let start = study.start();
-    let fail = |refusal: &PointRefusal| study.failure(loaded, refusal);
-    let problem = study.problem(study.settings.clone(), &start).map_err(|refusal| fail(&refusal))?;
-    let likelihood = || FilterLikelihood::new(&problem, kind, &study.space, loaded.watch.clone());
-    let priors: Vec<Option<Prior>> = study.unknowns.iter().map(|unknown| unknown.prior).collect();
-    let mut notebook = Notebook::new(checkpoint);
-    let begun = Instant::now();
-    let mut searches: MultiStart<SearchResult<PointRefusal>, PointRefusal> = MultiStart::default();
-    let mut best_widths = None;
-    let mut starts = study.space.starts(&start, options.n_starts.max(1), options.seed);
-    for start in &mut starts {
-        let from = start.clone();
-        let near = || {
-            let beginning = |share: f64, theta: &[f64]| study.beginning(share, theta).ok();
-            let grown = match study.meets_events() {
-                true => grown_start(&beginning, &from, &study.space, &loaded.watch),
-                false => from.clone(),
-            };
-            likelihood().approach(&grown).unwrap_or(grown)
-        };
-        *start = remembered_point(&mut notebook, "near", &from, &loaded.watch, near);
-    }
-    notebook.check()?;
-    let mut far: Vec<Vec<f64>> = Vec::new();
-    if let Some(elsewhere) = loaded.elsewhere.as_ref().filter(|_| starts.len() > 1) {
-        let found = elsewhere.evaluate(&far::search_points(&starts));
-        far = found.ok_or_else(|| fail(&stopped()))?;
-    }
-    for (at, from) in starts.iter().enumerate() {
-        let mut objective = Remembered {
-            inner: likelihood(),
-            label: "filter".to_owned(),
-            memory: &mut notebook,
-            watch: loaded.watch.clone(),
-        };
-        let known = far.get(at).and_then(|numbers| multi_start::from_numbers(numbers, &study.space, |_| None));
-        let mut observe = |state: &SearchProgress<'_>| {
-            progress(&format!(
-                "start {}, step {}: log-likelihood {:.6}, last step {:.2e}, {:.0} s",
-                at + 1,
-                state.iteration,
-                -state.value,
-                state.step,
-                begun.elapsed().as_secs_f64()
-            ));
-        };
-        // A search whose start was refused elsewhere ends here at once, with the reason.
-        let found = match known {
-            Some(result) => Ok(result),
-            None => {
-                let mut posterior = WithPriors { inner: &mut objective, priors: &priors, factor: 1.0 };
-                let found = search_from(&mut posterior, from, &study, &mut observe);
-                match found {
-                    Ok(found) if !study.follows_events() => {
-                        Ok(on_the_scale_of_data(&mut objective, &priors, &study.space, found, &mut observe))
-                    }
-                    found => found,
-                }
-            }
-        };
-        let widths = objective.inner.widths.take();
-        notebook.check()?;
-        let is_best = found
-            .as_ref()
-            .is_ok_and(|found| searches.best.as_ref().is_none_or(|best| found.expansion.value < best.expansion.value));
-        if is_best {
-            best_widths = widths;
-        }
-        searches.add(from, found);
-        if loaded.watch.is_stopped() {
-            let of = |best: SearchResult<_>| SoFar { theta: best.theta, value: best.expansion.value };
-            return Err(stopped_search(&study.unknowns, searches.best.map(of), options));
-        }
-    }
-    let MultiStart { best, outcomes, iterations, refused: refused_start } = searches;
+    let problem = study.problem(study.settings.clone(), &start).map_err(|refusal| study.failure(loaded, &refusal))?;
+    let priors = study.unknowns.iter().map(|unknown| unknown.prior).collect();
+    let sought = Sought { loaded, study: &study, problem: &problem, kind, priors };
+    let (searches, widths) = sought.search(&start, options, checkpoint, progress)?;
+    let MultiStart { best, outcomes, iterations, refused } = searches;
     let Some(best) = best else {
         let none = || PointRefusal::NotFinite { what: "the start".to_owned() };
-        return Err(fail(&refused_start.map_or_else(none, |start| start.refusal)));
+        return Err(study.failure(loaded, &refused.map_or_else(none, |start| start.refusal)));
     };
     if !best.expansion.value.is_finite() {
-        let mut again = |freed: &Loaded, options: &IdentifyOptions, progress: &mut ProgressLine<'_>| {
-            let problem = Problem::read(freed).ok()?;
-            identify(freed, &problem, options, None, progress).ok()
-        };
-        let told = loaded
-            .study
-            .as_ref()
-            .map(|study| accuracy::instead_of_nothing(loaded, study, options, progress, &mut again))
-            .unwrap_or_default();
-        let finding = if told.is_empty() {
-            Finding::error("no-likelihood", Span::NONE, "the likelihood has no finite value at the start")
-                .with_help("start closer to what the data say, or look whether measurements are that accurate")
-        } else {
-            let message =
-                "with the accuracies of the study the data are impossible: their likelihood has no finite value";
-            Finding::error("no-likelihood", Span::NONE, message).with_help("correct the accuracies as said below")
-        };
-        return Err(Failure::Input([finding].iter().chain(&told).map(|finding| resolve(loaded, finding)).collect()));
+        return Err(no_likelihood(loaded, options, progress));
     }
     progress("standard errors");
-    let mut filter = likelihood();
-    filter.widths = best_widths;
-    let expansion = filter.expansion(&best.theta).map_err(|refusal| fail(&refusal))?;
-    let runs = filter.run(&best.theta).map_err(|refusal| fail(&refusal))?;
-    let approximation = runs.first().map_or("", |run| run.approximation.words());
-    let mut diagnostics = rewritten(loaded, &study);
-    diagnostics.extend(search_diagnostics(loaded, &best));
-    if filter.widths.is_some() {
-        let message = "the likelihood is rough, as where relations of the model jump: derivatives were taken over distances \
-                       on which data tell values apart";
-        let note = Finding::note("rough-likelihood", Span::NONE, message)
-            .with_help("`cost --grid` shows it; smooth functions in the place of relations make it smooth");
-        diagnostics.push(resolve(loaded, &note));
+    sought.finish(&best, widths, iterations, outcomes)
+}
+
+/// That no likelihood is finite, and the accuracies under which one would be.
+fn no_likelihood(loaded: &Loaded, options: &IdentifyOptions, progress: &mut ProgressLine<'_>) -> Failure {
+    let mut again = |freed: &Loaded, options: &IdentifyOptions, progress: &mut ProgressLine<'_>| {
+        let problem = Problem::read(freed).ok()?;
+        identify(freed, &problem, options, None, progress).ok()
+    };
+    let told = loaded
+        .study
+        .as_ref()
+        .map(|study| accuracy::instead_of_nothing(loaded, study, options, progress, &mut again))
+        .unwrap_or_default();
+    let finding = if told.is_empty() {
+        Finding::error("no-likelihood", Span::NONE, "the likelihood has no finite value at the start")
+            .with_help("start closer to what the data say, or look whether measurements are that accurate")
+    } else {
+        let message = "with the accuracies of the study the data are impossible: their likelihood has no finite value";
+        Finding::error("no-likelihood", Span::NONE, message).with_help("correct the accuracies as said below")
+    };
+    Failure::Input([finding].iter().chain(&told).map(|finding| resolve(loaded, finding)).collect())
+}
+
+/// A likelihood whose largest value is sought.
+struct Sought<'p, 'a> {
+    loaded: &'p Loaded,
+    study: &'p PredictionStudy,
+    problem: &'p PredictionProblem<'a>,
+    kind: FilterKind,
+    priors: Vec<Option<Prior>>,
+}
+
+/// Searches, with the widths over which the best of them took derivatives at last.
+type Searches = (MultiStart<SearchResult<PointRefusal>, PointRefusal>, Option<Vec<f64>>);
+
+impl<'p, 'a> Sought<'p, 'a> {
+    fn likelihood(&self) -> FilterLikelihood<'p, 'a> {
+        FilterLikelihood::new(self.problem, self.kind, &self.study.space, self.loaded.watch.clone())
     }
-    refuse_idle(loaded, &study, &expansion.information)?;
-    let sizes: Vec<f64> =
-        best.theta.iter().zip(&study.space.nominal).map(|(value, nominal)| value.abs().max(1e-3 * nominal)).collect();
-    let scores = &expansion.scores;
-    let uncertainty = Uncertainty::new(&Certainty {
-        information: &expansion.information,
-        scores,
-        prior_precision: &precisions(&priors, &best.theta),
-        sizes: &sizes,
-        at_bound: &best.at_bound,
-    });
-    let by_data = Uncertainty::new(&Certainty {
-        information: &expansion.information,
-        scores,
-        prior_precision: &[],
-        sizes: &sizes,
-        at_bound: &best.at_bound,
-    });
-    let fits = fits(&study, &problem, &runs);
-    let residuals = residuals(&study, &fits, PredictedSize::OfIndependent);
-    let errors = Choice::of(&uncertainty).errors(&residuals);
-    diagnostics.extend(errors.note().map(|note| resolve(loaded, &note)));
-    let parameters: Vec<ParameterEstimate> = study
-        .unknowns
-        .iter()
-        .enumerate()
-        .map(|(at, unknown)| {
-            let is_scale = study.space.lower[at] >= 0.0 && study.is_noise_scale(at);
-            ParameterEstimate {
-                name: unknown.name.clone(),
-                estimate: best.theta[at],
-                std_error: errors.std[at],
-                robust_std_error: uncertainty.robust_std[at],
-                ci95: confidence_interval(best.theta[at], errors.std[at], is_scale, errors.degrees[at]),
-                profile95: None,
-                start: unknown.start,
-                at_bound: best.at_bound[at],
-                moves_model: true,
-                prior_shrinkage: caveats::shrinkage(unknown.prior, errors.std[at]),
+
+    /// Searches from all starts.
+    fn search(
+        &self,
+        start: &[f64],
+        options: &IdentifyOptions,
+        checkpoint: Option<&mut Checkpoint>,
+        progress: &mut ProgressLine<'_>,
+    ) -> Result<Searches, Failure> {
+        let &Self { loaded, study, .. } = self;
+        let priors = &self.priors;
+        let mut notebook = Notebook::new(checkpoint);
+        let begun = Instant::now();
+        let mut searches: MultiStart<SearchResult<PointRefusal>, PointRefusal> = MultiStart::default();
+        let mut best_widths = None;
+        let mut starts = study.space.starts(start, options.n_starts.max(1), options.seed);
+        for start in &mut starts {
+            let from = start.clone();
+            *start = remembered_point(&mut notebook, "near", &from, &loaded.watch, || self.near(&from));
+        }
+        notebook.check()?;
+        let mut far: Vec<Vec<f64>> = Vec::new();
+        if let Some(elsewhere) = loaded.elsewhere.as_ref().filter(|_| starts.len() > 1) {
+            let found = elsewhere.evaluate(&far::search_points(&starts));
+            far = found.ok_or_else(|| study.failure(loaded, &stopped()))?;
+        }
+        for (at, from) in starts.iter().enumerate() {
+            let mut objective = Remembered {
+                inner: self.likelihood(),
+                label: "filter".to_owned(),
+                memory: &mut notebook,
+                watch: loaded.watch.clone(),
+            };
+            let known = far.get(at).and_then(|numbers| multi_start::from_numbers(numbers, &study.space, |_| None));
+            let mut observe = |state: &SearchProgress<'_>| {
+                progress(&format!(
+                    "start {}, step {}: log-likelihood {:.6}, last step {:.2e}, {:.0} s",
+                    at + 1,
+                    state.iteration,
+                    -state.value,
+                    state.step,
+                    begun.elapsed().as_secs_f64()
+                ));
+            };
+            // A search whose start was refused elsewhere ends here at once, with the reason.
+            let found = match known {
+                Some(result) => Ok(result),
+                None => {
+                    let mut posterior = WithPriors { inner: &mut objective, priors, factor: 1.0 };
+                    let found = search_from(&mut posterior, from, study, &mut observe);
+                    match found {
+                        Ok(found) if !study.follows_events() => {
+                            Ok(on_the_scale_of_data(&mut objective, priors, &study.space, found, &mut observe))
+                        }
+                        found => found,
+                    }
+                }
+            };
+            let widths = objective.inner.widths.take();
+            notebook.check()?;
+            let is_best = found.as_ref().is_ok_and(|found| {
+                searches.best.as_ref().is_none_or(|best| found.expansion.value < best.expansion.value)
+            });
+            if is_best {
+                best_widths = widths;
             }
-        })
-        .collect();
-    let places = || study.unknowns.iter().map(|unknown| unknown.span);
-    diagnostics.extend(
-        caveats::at_bounds(&parameters, places(), Some(&expansion.information))
-            .map(|warning| resolve(loaded, &warning)),
-    );
-    let flat_directions = caveats::named_directions(&parameters, &by_data.flat_directions);
-    let warnings = caveats::flat(&flat_directions, &parameters);
-    diagnostics.extend(warnings.map(|warning| resolve(loaded, &warning)));
-    let message = format!("the model is not linear; the likelihood rests on an approximation ({approximation})");
-    diagnostics.push(resolve(loaded, &Finding::note("approximation", Span::NONE, message)));
-    let method = Method::MaximumLikelihood;
-    let warnings = loaded.study.iter().flat_map(|study| caveats::noise_size(&residuals, study, method));
-    diagnostics.extend(warnings.map(|warning| resolve(loaded, &warning)));
-    let filter_failure = own_check(&study, &problem, kind, &best.theta, loaded);
-    if let Some(failure) = &filter_failure {
-        let message = format!("the filter fails its own check: {failure}");
-        let warning = Finding::warning("filter-check", Span::NONE, message)
-            .with_help("take `method = \"pem\"`, sample more often, or a `filter` that suits the model better");
-        diagnostics.push(resolve(loaded, &warning));
+            searches.add(from, found);
+            if loaded.watch.is_stopped() {
+                let of = |best: SearchResult<_>| SoFar { theta: best.theta, value: best.expansion.value };
+                return Err(stopped_search(&study.unknowns, searches.best.map(of), options));
+            }
+        }
+        Ok((searches, best_widths))
     }
-    let (n, n_unknown) = (expansion.n_counted, study.unknowns.len());
-    let log_likelihood = -expansion.value;
-    Ok(Identification {
-        model: loaded.flat.model.clone(),
-        method: Method::MaximumLikelihood,
-        method_reason: String::new(),
-        converged: best.end == SearchEnd::Converged,
-        iterations,
-        parameters,
-        covariance: errors.rows(),
-        robust_reason: errors.reason.map(str::to_owned),
-        cost: expansion.value,
-        log_prior: caveats::log_prior(&priors, &best.theta),
-        log_likelihood: Some(log_likelihood),
-        aic: Some(2.0 * n_unknown as f64 - 2.0 * log_likelihood),
-        bic: Some(n_unknown as f64 * (n as f64).ln() - 2.0 * log_likelihood),
-        n_samples: n,
-        fit_percent: fit_percent(&study, &fits),
-        identifiability: Identifiability { rank: by_data.rank, n_unknown, flat_directions },
-        residuals,
-        errors_are_independent: true,
-        fits,
-        starts: if outcomes.len() > 1 { outcomes } else { Vec::new() },
-        initial: Vec::new(),
-        filter_failure,
-        approximation: Some(approximation.to_owned()),
-        validation: Vec::new(),
-        predictions: Vec::new(),
-        diagnostics,
-    })
+
+    /// A start nearer to what the data say.
+    fn near(&self, from: &[f64]) -> Vec<f64> {
+        let study = self.study;
+        let beginning = |share: f64, theta: &[f64]| study.beginning(share, theta).ok();
+        let grown = match study.meets_events() {
+            true => grown_start(&beginning, from, &study.space, &self.loaded.watch),
+            false => from.to_vec(),
+        };
+        self.likelihood().approach(&grown).unwrap_or(grown)
+    }
+
+    /// What is said of the largest likelihood.
+    fn finish(
+        &self,
+        best: &SearchResult<PointRefusal>,
+        widths: Option<Vec<f64>>,
+        iterations: usize,
+        outcomes: Vec<StartOutcome>,
+    ) -> Result<Identification, Failure> {
+        let &Self { loaded, study, problem, kind, .. } = self;
+        let priors = &self.priors;
+        let fail = |refusal: PointRefusal| study.failure(loaded, &refusal);
+        let mut filter = self.likelihood();
+        filter.widths = widths;
+        let expansion = filter.expansion(&best.theta).map_err(fail)?;
+        let runs = filter.run(&best.theta).map_err(fail)?;
+        let approximation = runs.first().map_or("", |run| run.approximation.words());
+        let mut diagnostics = rewritten(loaded, study);
+        diagnostics.extend(search_diagnostics(loaded, best));
+        if filter.widths.is_some() {
+            let message = "the likelihood is rough, as where relations of the model jump: derivatives were taken over distances \
+                           on which data tell values apart";
+            let note = Finding::note("rough-likelihood", Span::NONE, message)
+                .with_help("`cost --grid` shows it; smooth functions in the place of relations make it smooth");
+            diagnostics.push(resolve(loaded, &note));
+        }
+        refuse_idle(loaded, study, &expansion.information)?;
+        let (scores, precision) = (&expansion.scores, precisions(priors, &best.theta));
+        let sizes = sizes(&best.theta, &study.space);
+        let Uncertainties { with_priors: uncertainty, by_data } =
+            Uncertainties::new(&expansion.information, scores, &precision, &sizes, &best.at_bound);
+        let fits = fits(study, problem, &runs);
+        let residuals = residuals(study, &fits, PredictedSize::OfIndependent);
+        let errors = Choice::of(&uncertainty).errors(&residuals);
+        diagnostics.extend(told(loaded, errors.note()));
+        let found = Found {
+            unknowns: &study.unknowns,
+            theta: &best.theta,
+            at_bound: &best.at_bound,
+            errors: &errors,
+            robust_std: &uncertainty.robust_std,
+        };
+        let parameters = found.parameters(|at| study.space.lower[at] >= 0.0 && study.is_noise_scale(at));
+        let places = || study.unknowns.iter().map(|unknown| unknown.span);
+        diagnostics.extend(told(loaded, caveats::at_bounds(&parameters, places(), Some(&expansion.information))));
+        let flat_directions = caveats::named_directions(&parameters, &by_data.flat_directions);
+        diagnostics.extend(told(loaded, caveats::flat(&flat_directions, &parameters)));
+        let message = format!("the model is not linear; the likelihood rests on an approximation ({approximation})");
+        diagnostics.push(resolve(loaded, &Finding::note("approximation", Span::NONE, message)));
+        let method = Method::MaximumLikelihood;
+        let warnings = loaded.study.iter().flat_map(|study| caveats::noise_size(&residuals, study, method));
+        diagnostics.extend(told(loaded, warnings));
+        let filter_failure = own_check(study, problem, kind, &best.theta, loaded);
+        if let Some(failure) = &filter_failure {
+            let message = format!("the filter fails its own check: {failure}");
+            let warning = Finding::warning("filter-check", Span::NONE, message)
+                .with_help("take `method = \"pem\"`, sample more often, or a `filter` that suits the model better");
+            diagnostics.push(resolve(loaded, &warning));
+        }
+        let (n, n_unknown) = (expansion.n_counted, study.unknowns.len());
+        let log_likelihood = -expansion.value;
+        Ok(Identification {
+            model: loaded.flat.model.clone(),
+            method: Method::MaximumLikelihood,
+            method_reason: String::new(),
+            converged: best.end == SearchEnd::Converged,
+            iterations,
+            parameters,
+            covariance: errors.rows(),
+            robust_reason: errors.reason.map(str::to_owned),
+            cost: expansion.value,
+            log_prior: caveats::log_prior(priors, &best.theta),
+            log_likelihood: Some(log_likelihood),
+            aic: Some(2.0 * n_unknown as f64 - 2.0 * log_likelihood),
+            bic: Some(n_unknown as f64 * (n as f64).ln() - 2.0 * log_likelihood),
+            n_samples: n,
+            fit_percent: fit_percent(study, &fits),
+            identifiability: Identifiability { rank: by_data.rank, n_unknown, flat_directions },
+            residuals,
+            errors_are_independent: true,
+            fits,
+            starts: if outcomes.len() > 1 { outcomes } else { Vec::new() },
+            initial: Vec::new(),
+            filter_failure,
+            approximation: Some(approximation.to_owned()),
+            validation: Vec::new(),
+            predictions: Vec::new(),
+            diagnostics,
+        })
+    }
 }
 
 /// Standard errors by derivatives and by the shape of a likelihood that differ by less are the same.

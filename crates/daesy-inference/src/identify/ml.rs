@@ -5,7 +5,7 @@ use std::time::Instant;
 use daesy_estimate::descriptor::{ParametricModel, StartMode};
 use daesy_estimate::error::EstimateError;
 use daesy_estimate::filter::{FilterOptions, Innovations};
-use daesy_estimate::likelihood::Likelihood;
+use daesy_estimate::likelihood::{Likelihood, LikelihoodExpansion};
 use daesy_estimate::multi_start::{self, MultiStart, StartOutcome};
 use daesy_estimate::prior::{Prior, WithPriors, precisions};
 use daesy_estimate::profile::{ProfileQuestion, other_minima, profile_interval};
@@ -14,12 +14,13 @@ use daesy_estimate::scores::ScoreSeries;
 use daesy_estimate::search::{
     Expansion, Objective, RefusedPoint, SearchEnd, SearchOptions, SearchProgress, SearchResult, minimize, refine,
 };
-use daesy_estimate::uncertainty::{Certainty, Uncertainty, confidence_interval};
 use daesy_graph::Span;
 use daesy_graph::finding::Finding;
+use daesy_pencil::Mat;
 use daesy_system::Watch;
 
 use super::certainty::Choice;
+use super::fitted::{Found, Uncertainties, resolve, sizes, told};
 use super::stopping::{SoFar, stopped_search};
 use super::{
     Fit, Identifiability, Identification, IdentifyOptions, Method, ParameterEstimate, ProgressLine, ResidualSummary,
@@ -208,11 +209,6 @@ pub fn identify(
     finish(loaded, &study, objective, best, method, options, iterations, outcomes, diagnostics, &search, progress)
 }
 
-fn resolve(loaded: &Loaded, finding: &Finding) -> Diagnostic {
-    let sources = loaded.study.as_ref().map(|study| study.sources.clone()).unwrap_or_default();
-    Diagnostic::resolve(finding, &sources)
-}
-
 /// Cost, step and what may be left, in a line.
 fn progress_words(state: &SearchProgress<'_>, first_promise: f64, enough: f64, begun: Instant) -> String {
     let spent = begun.elapsed().as_secs_f64();
@@ -225,6 +221,75 @@ fn progress_words(state: &SearchProgress<'_>, first_promise: f64, enough: f64, b
         String::new()
     };
     format!("step {}: cost {:.6}, last step {:.2e}{left}", state.iteration, state.value, state.step)
+}
+
+/// What is known of an estimate to second order, and its likelihood.
+struct Certain {
+    information: Mat<f64>,
+    scores: ScoreSeries,
+    log_likelihood: f64,
+    /// Of the size of errors.
+    degrees: f64,
+    n_parameters: usize,
+}
+
+impl Certain {
+    fn of(expansion: &LikelihoodExpansion, n_parameters: usize) -> Self {
+        let log_likelihood = expansion.value.log_likelihood;
+        let (information, scores) = (expansion.information.clone(), expansion.scores.clone());
+        Self { information, scores, log_likelihood, degrees: f64::INFINITY, n_parameters }
+    }
+
+    /// Errors are as large as they turn out to be: one factor for all n of them, estimated beside `n_found` others from
+    /// the sum S of their squares over variances v,
+    ///
+    /// ```text
+    /// log L = -(n (log(2 pi S / n) + 1) + sum log v) / 2        information / (S / (n - n_found))
+    /// ```
+    fn with_open_size(self, n: f64, n_found: f64, squares: f64, logs: f64) -> Self {
+        let degrees = (n - n_found).max(1.0);
+        let factor = squares / n;
+        Self {
+            information: &self.information * faer::Scale(degrees / squares),
+            scores: self.scores.scaled(degrees / squares),
+            log_likelihood: -0.5 * (n * ((2.0 * std::f64::consts::PI * factor).ln() + 1.0) + logs),
+            degrees,
+            n_parameters: self.n_parameters + 1,
+        }
+    }
+}
+
+/// Gives parameters the intervals of their profiles, and says what these and other minima are like.
+#[allow(clippy::too_many_arguments)]
+fn profiles(
+    loaded: &Loaded,
+    study: &LinearStudy,
+    objective: &mut WithPriors<'_, Watched<'_>>,
+    best: &SearchResult<EstimateError>,
+    std: &[f64],
+    parameters: &mut [ParameterEstimate],
+    search: &SearchOptions,
+    progress: &mut ProgressLine<'_>,
+) -> Result<Vec<Diagnostic>, Failure> {
+    let theta = &best.theta;
+    progress("other minima");
+    let (minimum, space) = (best.expansion.value, &study.space);
+    let minima = &other_minima(objective, theta, minimum, space, search);
+    let warning = caveats::better_optimum(parameters, study.unknowns.iter().map(|it| it.span), minimum, minima);
+    let mut diagnostics: Vec<Diagnostic> = told(loaded, warning).collect();
+    for (at, parameter) in parameters.iter_mut().enumerate() {
+        progress(&format!("profile of {}", parameter.name));
+        let std = std[at];
+        let question = ProfileQuestion { estimate: theta, minimum, minima, at, std, space, options: search };
+        let interval = profile_interval(objective, &question);
+        parameter.profile95 = Some(interval.ends);
+        let notes = caveats::of_profile(&parameter.name, study.unknowns[at].span, &interval);
+        diagnostics.extend(told(loaded, notes));
+        if loaded.watch.is_stopped() {
+            return Err(failure(loaded, study, &[], &EstimateError::Stopped));
+        }
+    }
+    Ok(diagnostics)
 }
 
 #[allow(clippy::too_many_arguments)]
@@ -247,116 +312,55 @@ fn finish(
     let innovations = objective.inner.likelihood.innovations(theta).map_err(refused)?;
     let n = expansion.value.n_counted;
     let n_estimated = n_estimated(study, &expansion.value.start);
-    let sizes: Vec<f64> =
-        theta.iter().zip(&study.space.nominal).map(|(value, nominal)| value.abs().max(1e-3 * nominal)).collect();
-    let mut information = expansion.information.clone();
     let fits = fits(study, &innovations);
     let mut cost = -expansion.value.log_likelihood;
-    let mut log_likelihood = expansion.value.log_likelihood;
-    let mut n_parameters = study.unknowns.len() + n_estimated;
     let mut residuals = residual_summaries(loaded, study, &innovations);
     let n_found = best.at_bound.iter().filter(|bound| bound.is_none()).count() + n_estimated;
-    let mut scores = expansion.scores.clone();
-    let mut degrees = f64::INFINITY;
+    let mut certain = Certain::of(&expansion, study.unknowns.len() + n_estimated);
     if method == Method::OutputError {
         let (squares, logs) = weighted_squares(study, &innovations);
         if !are_sized(study, &residuals) {
-            // Errors are as large as they turn out to be: one factor for all of them, estimated beside.
-            degrees = (n as f64 - n_found as f64).max(1.0);
-            information = &information * faer::Scale(degrees / squares);
-            scores = scores.scaled(degrees / squares);
-            let factor = squares / n as f64;
-            log_likelihood = -0.5 * (n as f64 * ((2.0 * std::f64::consts::PI * factor).ln() + 1.0) + logs);
-            n_parameters += 1;
+            certain = certain.with_open_size(n as f64, n_found as f64, squares, logs);
         }
         cost = mean_squares(&fits);
     }
-    let uncertainty = Uncertainty::new(&Certainty {
-        information: &information,
-        scores: &scores,
-        prior_precision: &precisions(objective.priors, theta),
-        sizes: &sizes,
-        at_bound: &best.at_bound,
-    });
-    let by_data = Uncertainty::new(&Certainty {
-        information: &information,
-        scores: &scores,
-        prior_precision: &[],
-        sizes: &sizes,
-        at_bound: &best.at_bound,
-    });
+    let Certain { information, scores, log_likelihood, degrees, n_parameters } = certain;
+    let precision = precisions(objective.priors, theta);
+    let sizes = sizes(theta, &study.space);
+    let Uncertainties { with_priors: uncertainty, by_data } =
+        Uncertainties::new(&information, &scores, &precision, &sizes, &best.at_bound);
     let feedthrough = objective.inner.likelihood.feedthrough(theta).map_err(refused)?;
     for (at, residual) in residuals.iter_mut().enumerate() {
-        let tested = study.inputs.iter().enumerate().map(|(input, signal)| {
-            let is_direct = input < feedthrough.ncols() && feedthrough[(at, input)] != 0.0;
-            let data = with_input(study, &innovations, &scores, at, input, is_direct);
-            (signal.name.clone(), input_correlation(&data, &uncertainty.covariance))
-        });
+        let is_direct = |input: usize| input < feedthrough.ncols() && feedthrough[(at, input)] != 0.0;
+        let data = |input: usize| with_input(study, &innovations, &scores, at, input, is_direct(input));
+        let correlation = |input: usize| input_correlation(&data(input), &uncertainty.covariance);
+        let tested = study.inputs.iter().enumerate().map(|(input, signal)| (signal.name.clone(), correlation(input)));
         residual.input_correlation = tested.filter(|(_, p)| p.is_finite()).collect();
     }
     // An output-error fit takes the size of errors that are not as said from the errors themselves.
     let sized = if method == Method::OutputError { &[] } else { &residuals[..] };
     let choice = Choice { degrees, ..Choice::of(&uncertainty) };
     let errors = choice.errors(sized);
-    diagnostics.extend(errors.note().map(|note| resolve(loaded, &note)));
+    diagnostics.extend(told(loaded, errors.note()));
     let are_noise_scales = study.noise_scales();
-    let mut parameters: Vec<ParameterEstimate> = study
-        .unknowns
-        .iter()
-        .enumerate()
-        .map(|(at, unknown)| ParameterEstimate {
-            name: unknown.name.clone(),
-            estimate: theta[at],
-            std_error: errors.std[at],
-            robust_std_error: uncertainty.robust_std[at],
-            ci95: confidence_interval(theta[at], errors.std[at], are_noise_scales[at], errors.degrees[at]),
-            profile95: None,
-            start: unknown.start,
-            at_bound: best.at_bound[at],
-            moves_model: true,
-            prior_shrinkage: caveats::shrinkage(unknown.prior, errors.std[at]),
-        })
-        .collect();
+    let robust_std = &uncertainty.robust_std;
+    let found = Found { unknowns: &study.unknowns, theta, at_bound: &best.at_bound, errors: &errors, robust_std };
+    let mut parameters = found.parameters(|at| are_noise_scales[at]);
     if options.with_profiles && method == Method::MaximumLikelihood {
-        progress("other minima");
-        let (minimum, space) = (best.expansion.value, &study.space);
-        let minima = &other_minima(&mut objective, theta, minimum, space, search);
-        let warning = caveats::better_optimum(&parameters, study.unknowns.iter().map(|it| it.span), minimum, minima);
-        diagnostics.extend(warning.map(|warning| resolve(loaded, &warning)));
-        for (at, parameter) in parameters.iter_mut().enumerate() {
-            progress(&format!("profile of {}", parameter.name));
-            let std = uncertainty.std[at];
-            let question = ProfileQuestion { estimate: theta, minimum, minima, at, std, space, options: search };
-            let interval = profile_interval(&mut objective, &question);
-            parameter.profile95 = Some(interval.ends);
-            let notes = caveats::of_profile(&parameter.name, study.unknowns[at].span, &interval);
-            diagnostics.extend(notes.map(|note| resolve(loaded, &note)));
-            if loaded.watch.is_stopped() {
-                return Err(failure(loaded, study, &[], &EstimateError::Stopped));
-            }
-        }
+        let std = &uncertainty.std;
+        diagnostics.extend(profiles(loaded, study, &mut objective, &best, std, &mut parameters, search, progress)?);
     }
     let places = || study.unknowns.iter().map(|unknown| unknown.span);
-    diagnostics
-        .extend(caveats::at_bounds(&parameters, places(), Some(&information)).map(|warning| resolve(loaded, &warning)));
+    diagnostics.extend(told(loaded, caveats::at_bounds(&parameters, places(), Some(&information))));
     if !options.with_profiles {
-        let notes = caveats::beyond_bounds(&parameters, places(), &study.space);
-        diagnostics.extend(notes.map(|note| resolve(loaded, &note)));
+        diagnostics.extend(told(loaded, caveats::beyond_bounds(&parameters, places(), &study.space)));
     }
     let flat_directions = caveats::named_directions(&parameters, &by_data.flat_directions);
-    let warnings = caveats::flat(&flat_directions, &parameters);
-    diagnostics.extend(warnings.map(|warning| resolve(loaded, &warning)));
-    if expansion.value.n_redundant > 0 {
-        let message = format!(
-            "{} values were known exactly before they were measured and left out ({})",
-            expansion.value.n_redundant,
-            point(study, theta)
-        );
-        diagnostics.push(resolve(loaded, &Finding::note("redundant-samples", Span::NONE, message)));
-    }
+    diagnostics.extend(told(loaded, caveats::flat(&flat_directions, &parameters)));
+    diagnostics.extend(told(loaded, left_out(study, theta, expansion.value.n_redundant)));
     let initial = initial_values(study, &objective.inner.likelihood, &expansion.value.start);
     let warnings = loaded.study.iter().flat_map(|study| caveats::noise_size(&residuals, study, method));
-    diagnostics.extend(warnings.map(|warning| resolve(loaded, &warning)));
+    diagnostics.extend(told(loaded, warnings));
     Ok(Identification {
         model: loaded.flat.model.clone(),
         method,
@@ -385,6 +389,13 @@ fn finish(
         predictions: Vec::new(),
         diagnostics,
     })
+}
+
+/// A note on values that say nothing new.
+fn left_out(study: &LinearStudy, theta: &[f64], n_redundant: usize) -> Option<Finding> {
+    let at = point(study, theta);
+    let message = format!("{n_redundant} values were known exactly before they were measured and left out ({at})");
+    (n_redundant > 0).then(|| Finding::note("redundant-samples", Span::NONE, message))
 }
 
 /// Estimated start values by name.

@@ -15,12 +15,13 @@ use daesy_estimate::prior::{LimitedInformation, Prior, WithPriors, precisions};
 use daesy_estimate::residual::{PredictedSize, ResidualSize, residual_tests};
 use daesy_estimate::scores::ScoreSeries;
 use daesy_estimate::search::{Bound, SearchEnd, SearchOptions, SearchProgress, SearchSpace, minimize};
-use daesy_estimate::uncertainty::{Certainty, Spread, Uncertainty, confidence_interval};
+use daesy_estimate::uncertainty::{Certainty, Spread, Uncertainty};
 use daesy_graph::Span;
 use daesy_graph::finding::Finding;
 use daesy_pencil::Mat;
 
 use super::certainty::{Choice, Errors};
+use super::fitted::{Found, resolve, sizes, told};
 use super::notebook::Notebook;
 use super::stopping::{SoFar, stopped_search};
 use super::{
@@ -34,6 +35,7 @@ use daesy_study::failure::Failure;
 use daesy_study::load::Loaded;
 use daesy_study::prediction_study::PredictionStudy;
 use daesy_study::problem::Problem;
+use daesy_study::study::Study;
 
 /// Realizations for a first look at the start.
 const FIRST_LOOK: usize = 32;
@@ -52,11 +54,6 @@ pub(crate) fn rewritten(loaded: &Loaded, study: &PredictionStudy) -> Vec<Diagnos
         .chain(&study.start_note)
         .map(|finding| Diagnostic::resolve(finding, &loaded.flat.sources))
         .collect()
-}
-
-pub(super) fn resolve(loaded: &Loaded, finding: &Finding) -> Diagnostic {
-    let sources = loaded.study.as_ref().map(|study| study.sources.clone()).unwrap_or_default();
-    Diagnostic::resolve(finding, &sources)
 }
 
 /// Cost, step and what may be left, in a line.
@@ -467,6 +464,67 @@ fn refuse_idle_unknowns(
     if wrong.is_empty() { Ok(()) } else { Err(Failure::Input(wrong)) }
 }
 
+/// Unknowns at bounds; of noise that vanished, what that means.
+fn at_bounds(study: &PredictionStudy, parameters: &[ParameterEstimate], method: Method) -> Vec<Finding> {
+    let vanished = vanished_noise(study, parameters, method);
+    let warnings = caveats::at_bounds(parameters, study.unknowns.iter().map(|unknown| unknown.span), None);
+    let others = warnings.filter(|warning| !warning.names.iter().any(|name| vanished.contains(&name.as_str())));
+    others.chain(caveats::vanished(&vanished)).collect()
+}
+
+/// The first realizations that broke down, and how many more.
+fn failed_realizations(prediction: &Prediction) -> Vec<Finding> {
+    let mut told = Vec::new();
+    for failure in prediction.failures.iter().take(5) {
+        let message = format!(
+            "realization {} of experiment {} broke down at t = {}: {}",
+            failure.realization, failure.experiment, failure.time, failure.reason
+        );
+        told.push(Finding::warning("realization-failed", Span::NONE, message));
+    }
+    if prediction.failures.len() > 5 {
+        let message = format!("{} more realizations broke down and were left out", prediction.failures.len() - 5);
+        told.push(Finding::warning("realization-failed", Span::NONE, message));
+    }
+    told
+}
+
+/// A note where more realizations would make standard errors smaller.
+fn few_realizations(uncertainty: &PredictionUncertainty, n_realizations: usize) -> Option<Finding> {
+    let worst_share = (0..uncertainty.std.len())
+        .map(|at| uncertainty.monte_carlo_std[at] / uncertainty.std[at])
+        .filter(|share| share.is_finite())
+        .fold(0.0, f64::max);
+    (worst_share > 0.5).then(|| {
+        let message = format!(
+            "{:.0} % of the standard error comes from having {n_realizations} realizations only",
+            100.0 * worst_share
+        );
+        Finding::note("monte-carlo-error", Span::NONE, message).with_help("more `realizations` would help")
+    })
+}
+
+/// Errors that are not as large as the study says, or do not change as much: changes from sample to sample tell errors
+/// of measurement and disturbances apart; sizes do not.
+fn doubtful_sizes(
+    asked: &Study,
+    residuals: &[ResidualSummary],
+    changes: &[caveats::Jitter],
+    method: Method,
+) -> Vec<Finding> {
+    let of = residuals.iter().zip(changes);
+    let mut told: Vec<Finding> =
+        of.filter_map(|(residual, jitter)| caveats::jitter(&residual.name, jitter, asked)).collect();
+    let by_size: Vec<Finding> = caveats::noise_size(residuals, asked, method).collect();
+    told.extend(
+        by_size
+            .into_iter()
+            .filter(|finding| !told.iter().any(|other| other.names == finding.names))
+            .collect::<Vec<_>>(),
+    );
+    told
+}
+
 #[allow(clippy::too_many_arguments)]
 fn finish(
     loaded: &Loaded,
@@ -484,8 +542,7 @@ fn finish(
     progress("standard errors");
     let is_fixed: Vec<bool> = best.result.at_bound.iter().map(Option::is_some).collect();
     let variances: Vec<Option<f64>> = study.measured.iter().map(|measured| measured.variance).collect();
-    let sizes: Vec<f64> =
-        theta.iter().zip(&study.space.nominal).map(|(value, nominal)| value.abs().max(1e-3 * nominal)).collect();
+    let sizes = sizes(&theta, &study.space);
     let uncertainty =
         PredictionUncertainty::new(&problem, &theta, &sizes, &variances, &is_fixed, &loaded.watch).map_err(fail)?;
     let mut errors = errors_of(&uncertainty);
@@ -513,83 +570,29 @@ fn finish(
     if is_disturbed(method, study) {
         changes = compare_with_paths(loaded, study, &problem, &theta, &prediction, &mut residuals).map_err(fail)?;
     }
-    diagnostics.extend(errors.note().map(|note| resolve(loaded, &note)));
+    diagnostics.extend(told(loaded, errors.note()));
     if priors.iter().all(Option::is_none) {
         let here = problem.cost(&prediction);
         let rough = rough_cost(loaded, study, &problem, &theta, &errors, here);
-        diagnostics.extend(rough.map(|warning| resolve(loaded, &warning)));
+        diagnostics.extend(told(loaded, rough));
     }
-    let std = &errors.std;
-    for failure in prediction.failures.iter().take(5) {
-        let message = format!(
-            "realization {} of experiment {} broke down at t = {}: {}",
-            failure.realization, failure.experiment, failure.time, failure.reason
-        );
-        diagnostics.push(resolve(loaded, &Finding::warning("realization-failed", Span::NONE, message)));
-    }
-    if prediction.failures.len() > 5 {
-        let message = format!("{} more realizations broke down and were left out", prediction.failures.len() - 5);
-        diagnostics.push(resolve(loaded, &Finding::warning("realization-failed", Span::NONE, message)));
-    }
-    let parameters = study
-        .unknowns
-        .iter()
-        .enumerate()
-        .map(|(at, unknown)| {
-            let is_scale = study.space.lower[at] >= 0.0 && study.is_noise_scale(at);
-            ParameterEstimate {
-                name: unknown.name.clone(),
-                estimate: theta[at],
-                std_error: std[at],
-                robust_std_error: robust_std[at],
-                ci95: confidence_interval(theta[at], std[at], is_scale, errors.degrees[at]),
-                profile95: None,
-                start: unknown.start,
-                at_bound: best.result.at_bound[at],
-                moves_model: true,
-                prior_shrinkage: caveats::shrinkage(unknown.prior, std[at]),
-            }
-        })
-        .collect::<Vec<_>>();
-    let places = || study.unknowns.iter().map(|unknown| unknown.span);
-    let vanished = vanished_noise(study, &parameters, method);
-    let warnings = caveats::at_bounds(&parameters, places(), None);
-    let others = warnings.filter(|warning| !warning.names.iter().any(|name| vanished.contains(&name.as_str())));
-    diagnostics.extend(others.map(|warning| resolve(loaded, &warning)));
-    diagnostics.extend(caveats::vanished(&vanished).map(|warning| resolve(loaded, &warning)));
-    let worst_share = (0..theta.len())
-        .map(|at| uncertainty.monte_carlo_std[at] / uncertainty.std[at])
-        .filter(|share| share.is_finite())
-        .fold(0.0, f64::max);
-    if worst_share > 0.5 {
-        let message = format!(
-            "{:.0} % of the standard error comes from having {n_realizations} realizations only",
-            100.0 * worst_share
-        );
-        let note = Finding::note("monte-carlo-error", Span::NONE, message).with_help("more `realizations` would help");
-        diagnostics.push(resolve(loaded, &note));
-    }
+    diagnostics.extend(told(loaded, failed_realizations(&prediction)));
+    let at_bound = &best.result.at_bound;
+    let found = Found { unknowns: &study.unknowns, theta: &theta, at_bound, errors: &errors, robust_std: &robust_std };
+    let parameters = found.parameters(|at| study.space.lower[at] >= 0.0 && study.is_noise_scale(at));
+    diagnostics.extend(told(loaded, at_bounds(study, &parameters, method)));
+    diagnostics.extend(told(loaded, few_realizations(&uncertainty, n_realizations)));
     let flat_directions = caveats::named_directions(&parameters, &uncertainty.flat_directions);
-    diagnostics.extend(caveats::flat(&flat_directions, &parameters).map(|warning| resolve(loaded, &warning)));
+    diagnostics.extend(told(loaded, caveats::flat(&flat_directions, &parameters)));
     if let Some(asked) = &loaded.study {
-        // Changes from sample to sample tell errors of measurement and disturbances apart; sizes do not.
-        let of = residuals.iter().zip(&changes);
-        let mut told: Vec<Finding> =
-            of.filter_map(|(residual, jitter)| caveats::jitter(&residual.name, jitter, asked)).collect();
-        let by_size: Vec<Finding> = caveats::noise_size(&residuals, asked, method).collect();
-        told.extend(
-            by_size
-                .into_iter()
-                .filter(|finding| !told.iter().any(|other| other.names == finding.names))
-                .collect::<Vec<_>>(),
-        );
-        if !told.is_empty()
+        let mut said = doubtful_sizes(asked, &residuals, &changes, method);
+        if !said.is_empty()
             && is_disturbed(method, study)
             && let Some((at, size)) = explaining_size(loaded, study, &problem, &theta, &errors).map_err(fail)?
         {
-            told = vec![caveats::open_noise(&parameters[at], size, study.unknowns[at].span)];
+            said = vec![caveats::open_noise(&parameters[at], size, study.unknowns[at].span)];
         }
-        diagnostics.extend(told.iter().map(|warning| resolve(loaded, warning)));
+        diagnostics.extend(told(loaded, said));
     }
     let n_samples = fits.iter().map(|fit| fit.measured.iter().filter(|value| value.is_finite()).count()).sum();
     Ok(Identification {

@@ -12,7 +12,8 @@ use daesy_graph::Span;
 use daesy_graph::finding::Finding;
 use serde_json::{Value, json};
 
-use super::pem::{resolve, study_for};
+use super::fitted::resolve;
+use super::pem::study_for;
 use super::{Fit, Form, Identification, IdentifyOptions, Method, ProgressLine, number};
 use crate::estimate::spread::Spread;
 use daesy_report::Page;
