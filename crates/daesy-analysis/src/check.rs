@@ -26,12 +26,12 @@ use daesy_study::diagnostic::Diagnostic;
 use daesy_study::failure::Failure;
 use daesy_study::inputs::{InputFacts, derivatives_available};
 use daesy_study::load::Loaded;
+use daesy_study::misled::{
+    MAX_LOOKED_AT, NEARBY, Undecided, beside_start, not_decided, structural_fault, times_beside,
+};
 use daesy_study::prepare::{NamedPoint, Prepared, Purpose, prepare, start_time};
 use daesy_study::start_point::{start_point, start_point_of};
 use daesy_study::stochastic::{self, Stochastic};
-use daesy_study::straighten::{
-    MAX_LOOKED_AT, NEARBY, Undecided, beside_start, not_decided, structural_fault, times_beside,
-};
 use daesy_study::study::{InputSource, StudyModel};
 use start_values::{StartValues, choose_free};
 use text::times;

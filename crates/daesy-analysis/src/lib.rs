@@ -5,8 +5,7 @@
 pub mod check;
 pub mod describe;
 pub mod linearization;
-pub mod reduced;
-pub mod regularize;
+pub mod regular_form;
 pub mod simulate;
 pub mod start_report;
 mod stepping;

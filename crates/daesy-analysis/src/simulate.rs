@@ -16,7 +16,7 @@ use daesy_integrate::{Displaced, IntegrateError, RowSink, SimulateOptions, Simul
 use daesy_structure::straighten::ADDED;
 use daesy_study::decimal::Grid;
 use daesy_study::limits;
-use daesy_study::straighten::compare_with_original;
+use daesy_study::misled::compare_with_original;
 use daesy_system::DaeSystem;
 use serde_json::{Map, Value, json};
 

@@ -2,25 +2,25 @@
 //!
 //! The interpreter takes one step after the other over all lanes. A step is an instruction of the tape, or a product
 //! or a sum of products that several instructions compute (`fuse`), and has a function of its own, known when the
-//! interpreter is made (`step`). With a single lane it works on doubles, else on eight lanes at a time, in AVX-512 or
+//! interpreter is made (`instruction`). With a single lane it works on doubles, else on eight lanes at a time, in AVX-512 or
 //! AVX2 registers where the processor has them. What has run often becomes machine code (`native`). All ways give the same
 //! bits (see `crate::lanes`).
 #![allow(unsafe_code)]
 
 mod fuse;
+mod instruction;
 #[cfg(all(target_arch = "x86_64", unix))]
 mod native;
-mod step;
 
 use crate::memory::{Exchange, LaneMemory};
 use crate::tape::Tape;
+use instruction::{Frame, LaneInstruction, SingleInstruction};
 use std::cell::RefCell;
 use std::ops::Range;
 #[cfg(all(target_arch = "x86_64", unix))]
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
-use step::{Frame, SingleStep, Step};
 
 /// Why a tape was not run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -161,7 +161,7 @@ impl Backend {
 pub struct Interpreter {
     tape: Arc<Tape>,
     backend: Backend,
-    steps: Arc<Steps>,
+    instructions: Arc<Instructions>,
     /// The same as machine code.
     #[cfg(all(target_arch = "x86_64", unix))]
     native: Arc<NativeCodes>,
@@ -169,11 +169,11 @@ pub struct Interpreter {
 
 /// The steps of a tape, made when they are first taken.
 #[derive(Default, Debug)]
-struct Steps {
+struct Instructions {
     /// For one lane.
-    single: OnceLock<Box<[SingleStep]>>,
+    single: OnceLock<Box<[SingleInstruction]>>,
     /// For several lanes.
-    lanes: OnceLock<Box<[Step]>>,
+    lanes: OnceLock<Box<[LaneInstruction]>>,
     /// Stretches of inputs that the program reads.
     read_inputs: OnceLock<Box<[Range<usize>]>>,
 }
@@ -305,21 +305,21 @@ impl Interpreter {
         Self {
             tape,
             backend,
-            steps: Arc::default(),
+            instructions: Arc::default(),
             #[cfg(all(target_arch = "x86_64", unix))]
             native: Arc::new(NativeCodes::new(0)),
         }
     }
 
-    fn single_steps(&self) -> &[SingleStep] {
-        self.steps.single.get_or_init(|| step::for_one_lane(&fuse::fuse(&self.tape), self.tape.n_slots()))
+    fn single_instructions(&self) -> &[SingleInstruction] {
+        self.instructions.single.get_or_init(|| instruction::for_one_lane(&fuse::fuse(&self.tape), self.tape.n_slots()))
     }
 
     /// Stretches of inputs that hold all that the program reads, in order. Inputs that nothing reads, such as the
     /// entries of a long table, need no copy; shorter gaps than a few cache lines are copied along.
     fn read_inputs(&self) -> &[Range<usize>] {
         const LONGEST_GAP: usize = 64;
-        self.steps.read_inputs.get_or_init(|| {
+        self.instructions.read_inputs.get_or_init(|| {
             let is_read = self.tape.read_slots();
             let mut stretches: Vec<Range<usize>> = Vec::new();
             for at in (0..self.tape.n_inputs()).filter(|&at| is_read[at]) {
@@ -332,8 +332,8 @@ impl Interpreter {
         })
     }
 
-    fn lane_steps(&self) -> &[Step] {
-        self.steps.lanes.get_or_init(|| step::for_lanes(&fuse::fuse(&self.tape), self.backend))
+    fn lane_instructions(&self) -> &[LaneInstruction] {
+        self.instructions.lanes.get_or_init(|| instruction::for_lanes(&fuse::fuse(&self.tape), self.backend))
     }
 
     #[cfg(all(target_arch = "x86_64", unix))]
@@ -487,16 +487,16 @@ impl Interpreter {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: the promises above, for one lane.
             (Backend::Avx2 | Backend::Native | Backend::Native512, 1) => unsafe {
-                step::run_single_avx2(self.single_steps(), frame)
+                instruction::run_single_avx2(self.single_instructions(), frame)
             },
             // SAFETY: the promises above, for one lane.
-            (_, 1) => unsafe { step::run_single_plain(self.single_steps(), frame) },
+            (_, 1) => unsafe { instruction::run_single_plain(self.single_instructions(), frame) },
             _ => match self.native_code(frame.stride) {
                 #[cfg(all(target_arch = "x86_64", unix))]
                 // SAFETY: the promises above.
                 Some(code) => unsafe { code.run(frame) },
                 _ => {
-                    for step in self.lane_steps() {
+                    for step in self.lane_instructions() {
                         // SAFETY: the promises above.
                         unsafe { step.run(frame) };
                     }

@@ -7,18 +7,18 @@
 
 mod discrete_start;
 mod enclosure;
-mod events;
+mod event_code;
 mod functions;
 mod interpret;
 mod kernels;
 mod lanes;
 mod lower;
 mod memory;
+mod method;
 mod operation;
 mod pool;
 mod roots;
 mod starts;
-mod step;
 mod switches;
 mod system;
 mod tape;

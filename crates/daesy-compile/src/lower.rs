@@ -88,12 +88,12 @@ pub struct CompiledSystem {
     pub(crate) switches: Option<Arc<Switches>>,
     parts: [OnceLock<CompiledPart>; N_PARTS],
     /// The unknowns as one program, where all blocks are linear.
-    pub(crate) unknowns: OnceLock<Option<crate::step::UnknownsProgram>>,
+    pub(crate) unknowns: OnceLock<Option<crate::method::UnknownsProgram>>,
     /// Steps of an explicit method as one program, and how often it was asked for in vain.
-    pub(crate) explicit: OnceLock<Option<crate::step::ExplicitProgram>>,
+    pub(crate) explicit: OnceLock<Option<crate::method::ExplicitProgram>>,
     pub(crate) n_explicit_asked: AtomicU32,
     /// Newton's step back to the constraints as one program.
-    pub(crate) constraints: OnceLock<Option<crate::step::ConstraintProgram>>,
+    pub(crate) constraints: OnceLock<Option<crate::method::ConstraintProgram>>,
     /// Memory of evaluators for one trajectory, by part.
     pub(crate) memories: Pool<Box<[Option<LaneMemory>]>>,
     /// Whether relations are evaluated wherever they stand.
@@ -200,7 +200,7 @@ fn compile_as(regular: RegularDae, relations: Relations) -> Result<CompiledSyste
     description.start_conditions = starts.conditions;
     let mut mode_variables: Vec<Option<VarId>> = regular.discrete.iter().map(|&var| Some(var)).collect();
     if let Some(discrete_initial) = &discrete_initial {
-        let built = crate::events::build(&regular, &mut graph, &mut rows, discrete_initial)?;
+        let built = crate::event_code::build(&regular, &mut graph, &mut rows, discrete_initial)?;
         let first_mode = places.n_inputs - regular.discrete.len();
         for &(var, position) in &built.modes {
             places.of_leaf.insert((var, 0), (first_mode + position) as u32);

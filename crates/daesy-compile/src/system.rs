@@ -18,8 +18,8 @@ use crate::lower::{
     CompiledSystem, N_PARTS, compile_start, differentiate_parameters, evaluate_parameters, follow_free_parameters,
 };
 use crate::memory::LaneMemory;
+use crate::method::{self, ConstraintProgram, ExplicitProgram, UnknownsProgram};
 use crate::pool::Lent;
-use crate::step::{self, ConstraintProgram, ExplicitProgram, UnknownsProgram};
 
 /// Explicit steps after which a program for them is worth it.
 const MANY_STEPS: u32 = 120;
@@ -144,7 +144,7 @@ impl DaeSystem for CompiledSystem {
     }
 
     fn step_program(&self, request: &StepRequest<'_>) -> Result<Box<dyn StepProgram>, StepProgramError> {
-        Ok(Box::new(step::build(self, request)?))
+        Ok(Box::new(method::build(self, request)?))
     }
 }
 

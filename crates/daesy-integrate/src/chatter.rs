@@ -17,8 +17,8 @@
 use daesy_system::EventLabel;
 
 use crate::error::IntegrateError;
-use crate::events::EventLoop;
-use crate::step::Stepper;
+use crate::event_iteration::EventLoop;
+use crate::stepper::Stepper;
 
 /// So many crossings of one event function within [`TINY`] of the time span are chattering; many functions may cross
 /// once at a time.

@@ -13,13 +13,14 @@ mod collocation;
 mod contest;
 mod culprit;
 mod dop853;
+mod dormand_prince;
 pub mod ensemble;
 mod equations;
 pub mod error;
-pub mod events;
-mod explicit;
+pub mod event_iteration;
 mod gauge;
 pub mod initialize;
+pub mod jump;
 mod keep;
 pub mod linear;
 pub mod linearization;
@@ -37,13 +38,13 @@ mod sliding;
 mod slopes;
 mod spectral;
 pub mod start_tangents;
-mod step;
-pub mod transfer;
+mod stepper;
 mod unknowns;
 
 pub use error::{EquationOff, IntegrateError, TriedValue};
-pub use events::{HybridStart, initialize_with_events};
+pub use event_iteration::{HybridStart, initialize_with_events};
 pub use initialize::{InitializeOptions, Initialized, initialize};
+pub use jump::{Crossed, Crossing, JumpError, JumpRule};
 pub use linearization::{Linearization, linearize};
 pub use rows::{RowSink, TakeRows};
 pub use sensitivity::{SensitiveSimulation, sampled_sensitivities, simulate_with_sensitivities};
@@ -53,4 +54,3 @@ pub use simulate::{
     SingularSlope, Slide, StateEvent, Termination, Warned, simulate, simulate_as_far_as_possible, simulate_with,
 };
 pub use start_tangents::{Direction, StartTangent, parameter_direction, start_tangents};
-pub use transfer::{Crossed, Crossing, Transfer, TransferError};

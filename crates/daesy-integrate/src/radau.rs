@@ -24,7 +24,7 @@ use crate::error::IntegrateError;
 use crate::gauge::Gauge;
 use crate::linear::SingularMatrix;
 use crate::model::{Model, Moment, Trial};
-use crate::step::Place;
+use crate::stepper::Place;
 
 /// The matrix is kept while the iteration contracts faster than this.
 const KEEP_MATRIX: f64 = 1e-3;

@@ -10,8 +10,8 @@
 use daesy_system::{AssertionLabel, Part};
 
 use crate::error::IntegrateError;
-use crate::events::EventLoop;
-use crate::step::{Place, Stepper};
+use crate::event_iteration::EventLoop;
+use crate::stepper::{Place, Stepper};
 
 /// Parts of a step at whose ends event functions are looked at, at least. Where no state moves, steps are short whatever
 /// the unknowns do, and their ends will do.

@@ -14,10 +14,10 @@
 use daesy_system::{ActionKind, Before, DaeSystem, Part};
 
 use crate::error::IntegrateError;
-use crate::events::{EventLoop, Settled};
+use crate::event_iteration::{EventLoop, Settled};
 use crate::simulate::Inputs;
 use crate::start_tangents::StartTangent;
-use crate::step::{Place, Stepper};
+use crate::stepper::{Place, Stepper};
 
 /// A rate of an event function below this, relative to its largest possible one, is a touch.
 const GRAZING: f64 = 1e-10;

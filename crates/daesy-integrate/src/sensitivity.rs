@@ -34,10 +34,10 @@ use faer::c64;
 use crate::chatter::{History, Trouble};
 use crate::contest::Kind;
 use crate::dop853::{ERROR_3, ERROR_5};
+use crate::dormand_prince::{ERROR_ORDER, NEAR_BORDER, combined_error, largest_rate};
 use crate::equations::Surroundings;
 use crate::error::IntegrateError;
-use crate::events::{EventLoop, HybridStart, Settled, initialize_with_events};
-use crate::explicit::{ERROR_ORDER, NEAR_BORDER, combined_error, largest_rate};
+use crate::event_iteration::{EventLoop, HybridStart, Settled, initialize_with_events};
 use crate::initialize::InitializeOptions;
 use crate::linear::LinearSolver;
 use crate::root::locate;
@@ -46,7 +46,7 @@ use crate::simulate::slide::{Borders, Surface, Turn, weight_of};
 use crate::simulate::{Inputs, Rules, SimulateOptions, Simulation, StateEvent, Termination};
 use crate::sliding::SlidingSystem;
 use crate::start_tangents::{Direction, StartTangent, start_tangents};
-use crate::step::Stepper;
+use crate::stepper::Stepper;
 
 /// A trajectory with its derivatives.
 #[derive(Clone, PartialEq, Debug)]

@@ -12,12 +12,12 @@ use daesy_system::{DaeSystem, PAST_PLACES, Part, Past, Watch};
 
 use crate::chatter::{History, Trouble};
 use crate::error::IntegrateError;
-use crate::events::{EventLoop, HybridStart, SAME_TIME, Settled, initialize_with_events};
+use crate::event_iteration::{EventLoop, HybridStart, SAME_TIME, Settled, initialize_with_events};
 use crate::initialize::{InitializeOptions, Initialized};
+use crate::jump::{Crossed, Crossing, JumpRule};
 use crate::root::{Crossing as RootCrossing, broken_within, crossed_roots, locate};
 use crate::rows::RowSink;
-use crate::step::{Place, Stepper};
-use crate::transfer::{Crossed, Crossing, Transfer};
+use crate::stepper::{Place, Stepper};
 
 /// Values of the inputs over time.
 pub trait Inputs {
@@ -327,7 +327,7 @@ pub struct Termination {
 #[derive(Default)]
 pub struct Rules<'i> {
     /// Gives the states that follow a break of the inputs.
-    pub transfer: Option<Box<dyn Transfer + 'i>>,
+    pub transfer: Option<Box<dyn JumpRule + 'i>>,
 }
 
 /// A relation is followed over the edge of where equations are defined this far, relative to the time span.

@@ -24,7 +24,7 @@ mod kronecker;
 mod pencil;
 mod pivoted;
 mod rank;
-mod regularize;
+mod reinterpretation;
 mod split;
 mod staircase;
 mod standard_form;
@@ -43,7 +43,7 @@ pub use jet::{CoefficientJet, LinearCoefficients};
 pub use kronecker::{KroneckerStructure, kronecker_structure};
 pub use pencil::{DescriptorSystem, Pencil};
 pub use rank::{RankDecision, RankQuestion, RankTolerance};
-pub use regularize::{
+pub use reinterpretation::{
     Feedback, FeedthroughFree, OutputEquation, Reinterpretation, Wishes, regularizing_feedback, reinterpret,
     remove_feedthrough,
 };

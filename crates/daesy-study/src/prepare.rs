@@ -26,7 +26,7 @@ use crate::diagnostic::Diagnostic;
 use crate::failure::Failure;
 use crate::inputs::{ParameterValues, StudyInputs};
 use crate::load::{Loaded, quantity_expression};
-use crate::straighten::{Straight, straighten};
+use crate::misled::{Solvable, make_solvable};
 use crate::study::Quantity;
 
 /// Starts that are this far from where the search for them began are refused, unless what is beside the start that was
@@ -163,7 +163,7 @@ pub fn prepare(loaded: &Loaded, purpose: Purpose) -> Result<Prepared, Failure> {
     match purpose.form {
         Form::Written => road.compiled(&loaded.flat),
         Form::Solvable => {
-            let Straight { prepared, findings } = straighten(&road)?;
+            let Solvable { prepared, findings } = make_solvable(&road)?;
             let prepared = Prepared { rewritten: findings, ..prepared };
             if !loaded.flat.graph.calls_foreign() {
                 return Ok(prepared);

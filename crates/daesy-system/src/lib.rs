@@ -16,11 +16,11 @@
 #![forbid(unsafe_code)]
 
 pub mod events;
-pub mod explicit;
-pub mod step;
+pub mod lane_step;
+pub mod runge_kutta;
 mod watch;
 
-pub use step::{
+pub use lane_step::{
     Direction, InputTangent, LaneSteps, ReferencePoint, StepLayout, StepMethod, StepProgram, StepProgramError,
     StepRequest,
 };
@@ -29,7 +29,7 @@ pub use events::{Action, ActionKind, AssertionLabel, Before, DiscreteVariable, E
 
 use thiserror::Error;
 
-pub use explicit::{ExplicitMethod, ExplicitStart, ExplicitSteps, Offer};
+pub use runge_kutta::{ExplicitMethod, ExplicitStart, ExplicitSteps, Offer};
 pub use watch::{Progress, Watch};
 
 /// What the rate of a state is.

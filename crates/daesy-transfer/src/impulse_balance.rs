@@ -19,7 +19,7 @@
 
 use daesy_compile::CompiledSystem;
 use daesy_graph::{Differentiator, Environment, Evaluator, ExprId, Graph, Leaf, Reach, VarId};
-use daesy_integrate::{Crossed, Crossing, Transfer, TransferError};
+use daesy_integrate::{Crossed, Crossing, JumpError, JumpRule};
 use daesy_pencil::largest_dense;
 use daesy_system::{DaeSystem, Part, Point};
 use rustc_hash::FxHashMap;
@@ -85,8 +85,8 @@ pub(crate) struct BalanceTransfer<'a> {
 /// hidden; `None` where states go on as they are, or the system is too large. The balances are made at the first jump:
 /// whoever has many instances of a system need not pay for those that never meet one.
 #[must_use]
-pub fn transfer_rule(system: &CompiledSystem) -> Option<Box<dyn Transfer + '_>> {
-    is_asked_for(system, &[]).then(|| Box::new(AtFirstJump { system, balances: None }) as Box<dyn Transfer + '_>)
+pub fn transfer_rule(system: &CompiledSystem) -> Option<Box<dyn JumpRule + '_>> {
+    is_asked_for(system, &[]).then(|| Box::new(AtFirstJump { system, balances: None }) as Box<dyn JumpRule + '_>)
 }
 
 /// Whether constraints, inputs that are differentiated or impulses make balances necessary, and the size allows them.
@@ -109,12 +109,12 @@ struct AtFirstJump<'a> {
     balances: Option<Option<Box<BalanceTransfer<'a>>>>,
 }
 
-impl Transfer for AtFirstJump<'_> {
+impl JumpRule for AtFirstJump<'_> {
     fn acts_at_start(&self, _: f64) -> bool {
         false
     }
 
-    fn cross(&mut self, crossing: &Crossing<'_>, states: &mut [f64]) -> Result<Crossed, TransferError> {
+    fn cross(&mut self, crossing: &Crossing<'_>, states: &mut [f64]) -> Result<Crossed, JumpError> {
         let is_still = crossing.inputs_before == crossing.inputs_after && crossing.modes == crossing.modes_after;
         if is_still {
             return Ok(Crossed::Smoothly);
@@ -345,7 +345,7 @@ impl<'a> BalanceTransfer<'a> {
     }
 
     /// The states after the moment, in place, and what happens at it; `None` where nothing jumps that matters.
-    fn solve(&self, moment: &Moment<'_>, states: &mut [f64]) -> Result<Option<Answer>, TransferError> {
+    fn solve(&self, moment: &Moment<'_>, states: &mut [f64]) -> Result<Option<Answer>, JumpError> {
         let jumping = self.jumping(moment);
         if jumping.orders.is_empty() {
             return Ok(None);
@@ -378,7 +378,7 @@ impl<'a> BalanceTransfer<'a> {
             return Ok(Some(Answer { impulses: vec![Vec::new(); self.variables.len()], continuous }));
         }
         if n_unknowns > DENSE {
-            return Err(TransferError { reason: format!("{n_unknowns} values may jump, too many for dense matrices") });
+            return Err(JumpError { reason: format!("{n_unknowns} values may jump, too many for dense matrices") });
         }
         let before = states.to_vec();
         let environment = At { system: self.system, moment, states: &before };
@@ -457,7 +457,7 @@ impl<'a> BalanceTransfer<'a> {
         rows: &[Vec<f64>],
         targets: &[f64],
         y: &mut [f64],
-    ) -> Result<(), TransferError> {
+    ) -> Result<(), JumpError> {
         let description = self.system.description();
         let pattern = self.system.pattern(Part::ConstraintByStates);
         let mut evaluator = self.system.evaluator();
@@ -509,7 +509,7 @@ impl<'a> BalanceTransfer<'a> {
             if found.rank < y.len() {
                 let free = found.free_columns.iter().find_map(|&column| columns.get(column));
                 let name = free.map_or("an impulse", |&state| description.states[state].name.as_str());
-                return Err(TransferError { reason: format!("the equations leave open what `{name}` becomes") });
+                return Err(JumpError { reason: format!("the equations leave open what `{name}` becomes") });
             }
             let mut size = 0.0f64;
             for (column, (value, change)) in y.iter_mut().zip(&found.solution).enumerate() {
@@ -531,7 +531,7 @@ impl<'a> BalanceTransfer<'a> {
             }
             last = size;
         }
-        Err(TransferError { reason: "the constraints and the balances of impulses contradict each other".to_owned() })
+        Err(JumpError { reason: "the constraints and the balances of impulses contradict each other".to_owned() })
     }
 
     /// A product of an impulse with something that jumps has no meaning.
@@ -545,7 +545,7 @@ impl<'a> BalanceTransfer<'a> {
         columns: &[usize],
         before: &[f64],
         y: &[f64],
-    ) -> Result<(), TransferError> {
+    ) -> Result<(), JumpError> {
         let flat = &self.system.regular().flat;
         let (mut reach, mut leaves) = (Reach::new(), Vec::new());
         let position: FxHashMap<VarId, usize> =
@@ -588,7 +588,7 @@ impl<'a> BalanceTransfer<'a> {
                     let place = place.map_or(String::new(), |place| format!(" ({place})"));
                     let factor = self.name(var);
                     let why = if does_jump { "jumps" } else { "changes" };
-                    return Err(TransferError {
+                    return Err(JumpError {
                         reason: format!(
                             "in `{text}`{place} an impulse is multiplied by `{factor}`, which {why} at t = {}; such a product has no \
                              defined value",
@@ -725,12 +725,12 @@ impl Environment for At<'_> {
     }
 }
 
-impl Transfer for BalanceTransfer<'_> {
+impl JumpRule for BalanceTransfer<'_> {
     fn acts_at_start(&self, time: f64) -> bool {
         self.impulses.iter().any(|impulse| impulse.time == time)
     }
 
-    fn cross(&mut self, crossing: &Crossing<'_>, states: &mut [f64]) -> Result<Crossed, TransferError> {
+    fn cross(&mut self, crossing: &Crossing<'_>, states: &mut [f64]) -> Result<Crossed, JumpError> {
         let moment = Moment {
             time: crossing.time,
             parameters: crossing.parameters,

@@ -11,8 +11,8 @@ use daesy_graph::flat::FlatDae;
 use daesy_graph::regular::Derivative;
 use daesy_graph::{Node, Span, VarId};
 use daesy_integrate::{
-    AsFarAsPossible, Crossed, Crossing, Inputs, IntegrateError, Rules, SimulateOptions, Simulation, Transfer,
-    TransferError, simulate_as_far_as_possible,
+    AsFarAsPossible, Crossed, Crossing, Inputs, IntegrateError, JumpError, JumpRule, Rules, SimulateOptions,
+    Simulation, simulate_as_far_as_possible,
 };
 use daesy_pencil::{
     ConsistencyRequest, Discontinuity, FiniteInfiniteSplit, Mat, PencilError, PencilOptions, RankTolerance,
@@ -185,8 +185,8 @@ pub fn transfer_as_far_as_possible(
         return Err(TransferFailure::Refused(refused.with_help("use a short, high pulse instead")));
     }
     let transfer = match &mut rule {
-        Rule::Linear(transfer) => Some(Box::new(&mut **transfer) as Box<dyn Transfer + '_>),
-        Rule::Balances(balances) => Some(Box::new(&mut **balances) as Box<dyn Transfer + '_>),
+        Rule::Linear(transfer) => Some(Box::new(&mut **transfer) as Box<dyn JumpRule + '_>),
+        Rule::Balances(balances) => Some(Box::new(&mut **balances) as Box<dyn JumpRule + '_>),
         Rule::None => None,
     };
     let rules = Rules { transfer };
@@ -489,7 +489,7 @@ impl<'a> LinearTransfer<'a> {
     }
 
     /// The states that are derivatives, from the constraints and the variables themselves.
-    fn derivatives(&self, crossing: &Crossing<'_>, states: &mut [f64]) -> Result<(), TransferError> {
+    fn derivatives(&self, crossing: &Crossing<'_>, states: &mut [f64]) -> Result<(), JumpError> {
         let known: Vec<usize> = (0..states.len()).filter(|&at| self.variable_of[at].is_some()).collect();
         if known.len() == states.len() {
             return Ok(());
@@ -529,24 +529,23 @@ impl<'a> LinearTransfer<'a> {
             request.insisted = &[];
             nearest_consistent(&constraints, &target, &request)
         });
-        let found = found.map_err(|error| TransferError { reason: error.to_string() })?;
+        let found = found.map_err(|error| JumpError { reason: error.to_string() })?;
         states.copy_from_slice(&found.values);
         Ok(())
     }
 }
 
-impl Transfer for LinearTransfer<'_> {
+impl JumpRule for LinearTransfer<'_> {
     fn acts_at_start(&self, time: f64) -> bool {
         self.impulses.iter().any(|impulse| impulse.time == time)
     }
 
-    fn cross(&mut self, crossing: &Crossing<'_>, states: &mut [f64]) -> Result<Crossed, TransferError> {
+    fn cross(&mut self, crossing: &Crossing<'_>, states: &mut [f64]) -> Result<Crossed, JumpError> {
         let event = self.discontinuity(crossing);
         if event.jumps.is_empty() && event.impulses.is_empty() {
             return Ok(Crossed::Smoothly);
         }
-        let response =
-            self.respond(crossing.time, &event).map_err(|error| TransferError { reason: error.to_string() })?;
+        let response = self.respond(crossing.time, &event).map_err(|error| JumpError { reason: error.to_string() })?;
         for (state, variable) in states.iter_mut().zip(&self.variable_of) {
             if let Some(variable) = *variable {
                 *state += response.jump[variable];

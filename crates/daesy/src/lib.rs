@@ -30,7 +30,7 @@ pub mod program;
 
 pub use model::Model;
 
-pub use daesy_analysis::{check, describe, linearization, reduced, regularize, simulate, start_report};
+pub use daesy_analysis::{check, describe, linearization, regular_form, simulate, start_report};
 pub use daesy_inference::{cost, design, estimate, identify, watch};
 pub use daesy_integrate as integrate;
 pub use daesy_integrate::residual;

@@ -4,18 +4,18 @@ use std::path::Path;
 
 use daesy::linearize::LinearKind;
 use daesy::load::{LoadOptions, Loaded, load_study_text};
-use daesy::regularize::{RegularizeOptions, Regularized, regularize};
+use daesy::regular_form::linear::{LinearForm, RegularizeOptions, linear_form};
 
 fn study(text: &str) -> Loaded {
     load_study_text("study.toml", text, Path::new(""), &LoadOptions::default())
         .unwrap_or_else(|diagnostics| panic!("{diagnostics:?}"))
 }
 
-fn form(text: &str, options: &RegularizeOptions) -> Regularized {
-    regularize(&study(text), options).unwrap_or_else(|diagnostics| panic!("{diagnostics:?}"))
+fn form(text: &str, options: &RegularizeOptions) -> LinearForm {
+    linear_form(&study(text), options).unwrap_or_else(|diagnostics| panic!("{diagnostics:?}"))
 }
 
-fn integers(form: &Regularized) -> [usize; 4] {
+fn integers(form: &LinearForm) -> [usize; 4] {
     [form.mu, form.d, form.a, form.v]
 }
 
@@ -65,7 +65,7 @@ fn the_inductor_voltage_may_be_the_input_as_in_campbell_example_9() {
 #[test]
 fn a_wish_for_an_unknown_name_is_answered_with_the_nearest() {
     let options = RegularizeOptions { inputs: vec!["vl".into()], ..RegularizeOptions::default() };
-    let errors = regularize(&study(CIRCUIT), &options).expect_err("no such name");
+    let errors = linear_form(&study(CIRCUIT), &options).expect_err("no such name");
     assert_eq!(errors[0].code, "unknown-name");
     assert_eq!(errors[0].help.as_deref(), Some("did you mean `vL`?"));
 }
@@ -135,17 +135,17 @@ fn contradicting_equations_are_named_and_left_out_on_request() {
         "model Twice\n  Real x;\n  Real y;\nequation\n  der(x) = -x + y;\n  x + y = 1;\n  2*x + 2*y = 3;\nend Twice;\n";
     std::fs::write(&path, model).expect("writable");
     let loaded = daesy::load::load(&path, &LoadOptions::default()).expect("flattens");
-    let errors = regularize(&loaded, &RegularizeOptions::default()).expect_err("contradiction");
+    let errors = linear_form(&loaded, &RegularizeOptions::default()).expect_err("contradiction");
     let error = errors.iter().find(|error| error.code == "contradicting-equations").expect("named");
     assert!(error.names.iter().any(|name| name == "x + y = 1"), "{:?}", error.names);
     let options = RegularizeOptions { drop_redundant: true, ..RegularizeOptions::default() };
-    let form = regularize(&loaded, &options).expect("left out");
+    let form = linear_form(&loaded, &options).expect("left out");
     assert_eq!([form.d, form.a, form.v], [1, 1, 1]);
     // A nonlinear model has no matrices.
     let path = folder.join("square.mo");
     std::fs::write(&path, "model Square\n  Real x;\nequation\n  der(x) = -x*x;\nend Square;\n").expect("writable");
     let loaded = daesy::load::load(&path, &LoadOptions::default()).expect("flattens");
-    let errors = regularize(&loaded, &RegularizeOptions::default()).expect_err("nonlinear");
+    let errors = linear_form(&loaded, &RegularizeOptions::default()).expect_err("nonlinear");
     assert!(errors[0].code == "nonlinear" && errors[0].message.contains("`x`"));
     std::fs::remove_dir_all(&folder).expect("removable");
 }
@@ -159,7 +159,7 @@ fn a_modelica_model_of_second_order_gets_its_derivative_as_variable() {
                  equation\n  v = der(x);\n  m*der(v) + c*x = force;\nend Spring;\n";
     std::fs::write(&path, model).expect("writable");
     let loaded = daesy::load::load(&path, &LoadOptions::default()).expect("flattens");
-    let form = regularize(&loaded, &RegularizeOptions::default()).expect("linear");
+    let form = linear_form(&loaded, &RegularizeOptions::default()).expect("linear");
     assert_eq!(form.differential, ["der(x) = v", "der(v) = -4*x + 0.5*force"]);
     std::fs::remove_dir_all(&folder).expect("removable");
 }

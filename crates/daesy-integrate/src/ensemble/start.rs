@@ -1,7 +1,7 @@
 //! Where realizations start, and how that depends on parameters.
 //!
 //! A start is solved completely: relations and discrete variables, `homotopy`, parameters that the start determines and
-//! those bound to them (modules `events` and `initialize`). Its derivatives along directions in parameters and inputs
+//! those bound to them (modules `event_iteration` and `initialize`). Its derivatives along directions in parameters and inputs
 //! are in `start_tangents`.
 
 use daesy_system::{DaeSystem, ReferencePoint};
@@ -9,7 +9,7 @@ use daesy_system::{DaeSystem, ReferencePoint};
 use super::{EnsemblePoint, Experiment};
 use crate::equations::Surroundings;
 use crate::error::IntegrateError;
-use crate::events::{HybridStart, initialize_with_events};
+use crate::event_iteration::{HybridStart, initialize_with_events};
 use crate::initialize::problem::Problem;
 use crate::initialize::{InitializeOptions, Initialized};
 use crate::start_tangents::{Changes, StartTangent};

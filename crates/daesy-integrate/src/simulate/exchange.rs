@@ -21,10 +21,10 @@ use daesy_system::{DaeSystem, Part};
 use super::{Course, Inputs, Rules, Run, SimulateOptions, Simulation};
 use crate::chatter::History;
 use crate::error::IntegrateError;
-use crate::events::{HybridStart, initialize_with_events};
+use crate::event_iteration::{HybridStart, initialize_with_events};
 use crate::initialize::{InitializeOptions, Initialized};
 use crate::linear::LinearSolver;
-use crate::step::Stepper;
+use crate::stepper::Stepper;
 
 /// The margin of event functions relative to how far they may be off by the tolerances, and at least.
 const MARGIN: f64 = 1e-3;

@@ -5,12 +5,12 @@ use daesy_system::{DaeSystem, Part};
 use super::{Course, Inputs, Pace, Run, SimulateOptions, Simulation, Slide, StateEvent};
 use crate::chatter::History;
 use crate::error::IntegrateError;
-use crate::events::{EventLoop, Settled};
+use crate::event_iteration::{EventLoop, Settled};
 use crate::initialize::Initialized;
 use crate::root::Crossing as RootCrossing;
 use crate::simulate::Rules;
 use crate::sliding::{Approach, ModeOfSides, SlidingSystem};
-use crate::step::Stepper;
+use crate::stepper::Stepper;
 
 /// What the weight of a side may be beyond 0 and 1 before the surface is left, at most: enough for the other side to
 /// lead away for certain.

@@ -10,8 +10,8 @@ use crate::diagnostic::Diagnostic;
 use crate::export::{ExportOptions, ObserverOptions, export, export_observer};
 use crate::file::write_whole;
 use crate::load::Native;
-use crate::reduced::regularize_model;
-use crate::regularize::RegularizeOptions;
+use crate::regular_form::linear::RegularizeOptions;
+use crate::regular_form::nonlinear::regular_form;
 use crate::report::Page;
 use crate::{check, describe, flat_text};
 
@@ -50,7 +50,7 @@ pub(super) fn regularize_verb(args: &RegularizeArgs) -> Answer {
         drop_redundant: args.drop_redundant,
         given_inputs: args.given_inputs,
     };
-    let form = match regularize_model(&loaded, &options) {
+    let form = match regular_form(&loaded, &options) {
         Ok(form) => form,
         Err(diagnostics) => return answer.fail(Status::Fault, diagnostics),
     };

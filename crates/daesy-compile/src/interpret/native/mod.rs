@@ -12,7 +12,7 @@ mod pages;
 
 pub(super) use one::One;
 
-use super::step::{Frame, Step, for_form};
+use super::instruction::{Frame, LaneInstruction, for_form};
 use super::{Backend, fuse};
 use crate::memory::{Exchange, REPETITIONS};
 use crate::operation::Opcode;
@@ -43,7 +43,7 @@ const LANES: usize = 8;
 #[derive(Debug)]
 enum Part {
     Code(Loops),
-    Step(Step),
+    LaneInstruction(LaneInstruction),
 }
 
 /// The loops of a stretch, by their first bytes.
@@ -118,7 +118,7 @@ impl Native {
                 continue;
             }
             let instruction = &instructions[end - 1];
-            parts.push(Part::Step(for_form(&fuse::Form::Plain(*instruction), backend)));
+            parts.push(Part::LaneInstruction(for_form(&fuse::Form::Plain(*instruction), backend)));
             match instruction.opcode {
                 Opcode::Call => {
                     let call = &tape.calls()[instruction.a.raw() as usize];
@@ -168,7 +168,7 @@ impl Native {
                     }
                 }
                 // SAFETY: the caller's.
-                Part::Step(step) => unsafe { step.run(frame) },
+                Part::LaneInstruction(step) => unsafe { step.run(frame) },
             }
         }
     }

@@ -12,7 +12,7 @@ use daesy_system::{
 use rustc_hash::FxHashMap;
 
 use super::eliminate::{Factors, PivotOrder, Place, Watch, solve_semidefinite};
-use super::{explicit, implicit};
+use super::{lane_explicit, lane_implicit};
 use crate::lower::{CompiledSystem, Lowering};
 use crate::operation::{Binary, Unary};
 use crate::tape::{TapeBuilder, TapeOptions, Value};
@@ -88,7 +88,7 @@ pub(super) struct Blueprint<'a> {
     constraints: Batch,
     constraint_jacobian: Batch,
     constraint_places: Vec<Place>,
-    pub(super) implicit: Option<implicit::NewtonPlan>,
+    pub(super) implicit: Option<lane_implicit::NewtonPlan>,
     /// Whether equations depend on time other than through states and inputs.
     pub(super) depends_on_time: bool,
     observed: Batch,
@@ -124,7 +124,7 @@ impl<'a> Blueprint<'a> {
         let is_implicit = request.method == StepMethod::Implicit3;
         let Needed { step_unknowns, carried_unknowns } = blocks.needed(&rates, &observed_needs, is_implicit);
         let implicit = if is_implicit {
-            let parts = implicit::Parts {
+            let parts = lane_implicit::Parts {
                 graph: &graph,
                 sources: &aliases.sources,
                 rates: &rates,
@@ -133,7 +133,7 @@ impl<'a> Blueprint<'a> {
                 by_states: &slopes.by_states,
                 samples: &samples,
             };
-            Some(implicit::NewtonPlan::new(system, request, &parts)?)
+            Some(lane_implicit::NewtonPlan::new(system, request, &parts)?)
         } else {
             None
         };
@@ -415,9 +415,9 @@ fn layout(
         }
     }
     let (nodes, order, estimate_order) = match request.method {
-        StepMethod::Explicit3 => (explicit::nodes(depends_on_time), 3, 2),
-        StepMethod::Implicit3 => (implicit::NODES.to_vec(), 3, 2),
-        _ => (explicit::nodes(depends_on_time), 4, 3),
+        StepMethod::Explicit3 => (lane_explicit::nodes(depends_on_time), 3, 2),
+        StepMethod::Implicit3 => (lane_implicit::NODES.to_vec(), 3, 2),
+        _ => (lane_explicit::nodes(depends_on_time), 4, 3),
     };
     StepLayout {
         states: aliases.kept.iter().map(|&state| state as u32).collect(),

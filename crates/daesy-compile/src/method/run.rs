@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use daesy_system::{LaneSteps, StepLayout, StepMethod, StepProgram, StepProgramError};
 
 use super::blueprint::{Blueprint, Draft, NEWTON_STEPS_AT_START};
-use super::{explicit, implicit};
+use super::{lane_explicit, lane_implicit};
 use crate::interpret::{Executor, Interpreter};
 use crate::memory::{Exchange, LaneMemory};
 use crate::switches::Switches;
@@ -71,8 +71,8 @@ impl CompiledSteps {
         let mut layout = blueprint.layout.clone();
         let mut draft = Draft::new(blueprint, layout.nodes.len(), true);
         let outputs = match blueprint.request.method {
-            StepMethod::Implicit3 => implicit::step(&mut draft, blueprint),
-            method => explicit::step(&mut draft, method),
+            StepMethod::Implicit3 => lane_implicit::step(&mut draft, blueprint),
+            method => lane_explicit::step(&mut draft, method),
         };
         let growth = draft.watch.growth(&mut draft.builder);
         let mut rows = draft.with_tangents(&outputs.carried);

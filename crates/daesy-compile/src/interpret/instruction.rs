@@ -1,4 +1,4 @@
-//! Steps of the interpreter: a function and the places it works on.
+//! Instructions of the interpreter: a function and the places it works on.
 //!
 //! The function is generic over the lanes and over what it computes, and compiled once for each combination.
 //! Constants of sums and products are read once per step, slots once per group of lanes.
@@ -69,12 +69,12 @@ impl Places {
 
 /// One step of a program for several lanes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Step {
+pub(super) struct LaneInstruction {
     run: Run,
     places: Places,
 }
 
-impl Step {
+impl LaneInstruction {
     /// # Safety
     /// As [`Run`].
     #[inline(always)]
@@ -102,18 +102,18 @@ fn kind(term: &Term) -> Kind {
 }
 
 /// A step for several lanes.
-pub(super) fn for_form(form: &Form, backend: Backend) -> Step {
+pub(super) fn for_form(form: &Form, backend: Backend) -> LaneInstruction {
     match backend {
         #[cfg(target_arch = "x86_64")]
-        Backend::Avx2 | Backend::Native => Step::new::<avx2::Eight>(form),
+        Backend::Avx2 | Backend::Native => LaneInstruction::new::<avx2::Eight>(form),
         #[cfg(target_arch = "x86_64")]
-        Backend::Native512 => Step::new::<avx512::Eight>(form),
-        _ => Step::new::<plain::Eight>(form),
+        Backend::Native512 => LaneInstruction::new::<avx512::Eight>(form),
+        _ => LaneInstruction::new::<plain::Eight>(form),
     }
 }
 
 /// The program for several lanes.
-pub(super) fn for_lanes(forms: &[Form], backend: Backend) -> Box<[Step]> {
+pub(super) fn for_lanes(forms: &[Form], backend: Backend) -> Box<[LaneInstruction]> {
     forms.iter().map(|form| for_form(form, backend)).collect()
 }
 
@@ -643,20 +643,20 @@ enum SingleCode {
 ///
 /// With so little to do the way to the code decides: one `match` in a loop is predicted better than calls.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct SingleStep {
+pub(super) struct SingleInstruction {
     code: SingleCode,
     places: Places,
 }
 
 /// The program for one lane: constants have the places after the slots.
-pub(super) fn for_one_lane(forms: &[Form], n_slots: usize) -> Box<[SingleStep]> {
+pub(super) fn for_one_lane(forms: &[Form], n_slots: usize) -> Box<[SingleInstruction]> {
     let place = |operand: Operand| match operand.source() {
         Source::Slot(_) => operand,
         Source::Constant(index) => Operand::slot((n_slots + index) as u32),
     };
     let step = |form: &Form| {
         let Places { target, operands } = Places::of(form);
-        SingleStep { code: SingleCode::of(form), places: Places { target, operands: operands.map(place) } }
+        SingleInstruction { code: SingleCode::of(form), places: Places { target, operands: operands.map(place) } }
     };
     forms.iter().map(step).collect()
 }
@@ -697,8 +697,8 @@ impl SingleCode {
 /// # Safety
 /// The frame must belong to the tape of the steps and have one lane.
 #[inline(always)]
-unsafe fn run_single(steps: &[SingleStep], frame: &Frame<'_>) {
-    for SingleStep { code, places } in steps {
+unsafe fn run_single(steps: &[SingleInstruction], frame: &Frame<'_>) {
+    for SingleInstruction { code, places } in steps {
         // SAFETY: the caller's; width 1 is right for one lane.
         unsafe {
             match code {
@@ -729,7 +729,7 @@ unsafe fn run_single(steps: &[SingleStep], frame: &Frame<'_>) {
 ///
 /// # Safety
 /// As [`run_single`].
-pub(super) unsafe fn run_single_plain(steps: &[SingleStep], frame: &Frame<'_>) {
+pub(super) unsafe fn run_single_plain(steps: &[SingleInstruction], frame: &Frame<'_>) {
     // SAFETY: the caller's.
     unsafe { run_single(steps, frame) }
 }
@@ -740,7 +740,7 @@ pub(super) unsafe fn run_single_plain(steps: &[SingleStep], frame: &Frame<'_>) {
 /// As [`run_single`]; the processor must have AVX2 and FMA.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
-pub(super) unsafe fn run_single_avx2(steps: &[SingleStep], frame: &Frame<'_>) {
+pub(super) unsafe fn run_single_avx2(steps: &[SingleInstruction], frame: &Frame<'_>) {
     // SAFETY: the caller's.
     unsafe { run_single(steps, frame) }
 }

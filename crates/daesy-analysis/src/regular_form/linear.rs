@@ -21,9 +21,9 @@ use daesy_study::limits;
 
 use daesy_study::diagnostic::Diagnostic;
 use daesy_study::load::Loaded;
+use daesy_study::misled::study_stop_time;
 use daesy_study::prepare::start_time;
 use daesy_study::start_point::start_point;
-use daesy_study::straighten::study_stop_time;
 use daesy_study::study::StudyModel;
 
 /// What to regularize and how.
@@ -90,7 +90,7 @@ pub struct FeedbackLaw {
 
 /// The strangeness-free form of a model.
 #[derive(Clone, Debug)]
-pub struct Regularized {
+pub struct LinearForm {
     /// Full name of the model.
     pub model: String,
     /// Constant or time-varying.
@@ -135,7 +135,7 @@ pub struct Regularized {
 ///
 /// # Errors
 /// Diagnostics: the model is not linear, its equations contradict each other, or a wish cannot be met.
-pub fn regularize(loaded: &Loaded, options: &RegularizeOptions) -> Result<Regularized, Vec<Diagnostic>> {
+pub fn linear_form(loaded: &Loaded, options: &RegularizeOptions) -> Result<LinearForm, Vec<Diagnostic>> {
     let flat = &loaded.flat;
     let resolve = |finding: &Finding| Diagnostic::resolve(finding, &flat.sources);
     let whole = LinearModel::new(flat).map_err(|finding| vec![resolve(&finding)])?;
@@ -205,7 +205,7 @@ pub fn regularize(loaded: &Loaded, options: &RegularizeOptions) -> Result<Regula
     let forcing = Forcing::new(flat, &model, &form);
     let text = Writer { names: &names, states: &states, inputs: &inputs, forcing: &forcing };
     let smallest_gap = form.rank_decisions.iter().map(|decision| decision.gap).fold(f64::INFINITY, f64::min);
-    Ok(Regularized {
+    Ok(LinearForm {
         model: flat.model.clone(),
         kind: model.kind,
         time,

@@ -18,19 +18,19 @@ use daesy_structure::regularize as structural_form;
 use daesy_structure::words::{Term, combination_text, derivative_name};
 use serde_json::{Map, Value, json};
 
-use crate::regularize::show::Common;
-use crate::regularize::{FeedbackLaw, Moved, RegularizeOptions, Regularized, positions, regularize, wish_error};
+use super::linear::show::Common;
+use super::linear::{FeedbackLaw, LinearForm, Moved, RegularizeOptions, linear_form, positions, wish_error};
 use daesy_structure::array_verdict::{self, MAX_UNKNOWNS, StartPoint};
 use daesy_structure::linearize::LinearModel;
 use daesy_study::diagnostic::Diagnostic;
 use daesy_study::load::Loaded;
+use daesy_study::misled::{NEARBY, beside_start};
 use daesy_study::prepare::{past_needed, start_time};
 use daesy_study::start_point::start_point;
-use daesy_study::straighten::{NEARBY, beside_start};
 
 /// The strangeness-free form of a nonlinear model.
 #[derive(Clone, Debug)]
-pub struct Reduced {
+pub struct ReducedForm {
     /// Full name of the model.
     pub model: String,
     /// The time of the point.
@@ -67,16 +67,16 @@ pub struct Reduced {
 #[derive(Clone, Debug)]
 pub enum RegularForm {
     /// Of a linear one.
-    Linear(Box<Regularized>),
+    Linear(Box<LinearForm>),
     /// Of a nonlinear one.
-    Nonlinear(Box<Reduced>),
+    Nonlinear(Box<ReducedForm>),
 }
 
 /// Regularizes a model, linear or not.
 ///
 /// # Errors
 /// Diagnostics: no consistent point, ranks that do not settle, contradicting equations, a wish that cannot be met.
-pub fn regularize_model(loaded: &Loaded, options: &RegularizeOptions) -> Result<RegularForm, Vec<Diagnostic>> {
+pub fn regular_form(loaded: &Loaded, options: &RegularizeOptions) -> Result<RegularForm, Vec<Diagnostic>> {
     if let Some(refusal) = past_needed(loaded) {
         return Err(vec![refusal]);
     }
@@ -84,10 +84,10 @@ pub fn regularize_model(loaded: &Loaded, options: &RegularizeOptions) -> Result<
     match LinearModel::new(&loaded.flat) {
         // What is computed nonlinearly from the rest hides how many variables are free.
         Ok(model) if !model.computed.is_empty() && size.equations != size.unknowns => {
-            reduced_form(loaded, options).map(|form| RegularForm::Nonlinear(Box::new(form)))
+            nonlinear_form(loaded, options).map(|form| RegularForm::Nonlinear(Box::new(form)))
         }
-        Err(_) => reduced_form(loaded, options).map(|form| RegularForm::Nonlinear(Box::new(form))),
-        Ok(_) => regularize(loaded, options).map(|form| RegularForm::Linear(Box::new(form))),
+        Err(_) => nonlinear_form(loaded, options).map(|form| RegularForm::Nonlinear(Box::new(form))),
+        Ok(_) => linear_form(loaded, options).map(|form| RegularForm::Linear(Box::new(form))),
     }
 }
 
@@ -153,7 +153,7 @@ fn parts(loaded: &Loaded, options: &RegularizeOptions) -> Result<Vec<Excerpt>, V
     if n_together > MAX_UNKNOWNS { Err(vec![too_large(loaded, n_together)]) } else { Ok(found) }
 }
 
-impl Reduced {
+impl ReducedForm {
     /// Forms of parts that share no unknown as one: the equations of one after those of the other, hidden ones last.
     fn join(&mut self, other: Self) {
         self.mu = self.mu.max(other.mu);
@@ -172,13 +172,13 @@ impl Reduced {
     }
 }
 
-fn reduced_form(loaded: &Loaded, options: &RegularizeOptions) -> Result<Reduced, Vec<Diagnostic>> {
+fn nonlinear_form(loaded: &Loaded, options: &RegularizeOptions) -> Result<ReducedForm, Vec<Diagnostic>> {
     let parts = if loaded.flat.size().unknowns > NEARBY { parts(loaded, options)? } else { Vec::new() };
     if parts.len() > 1 {
-        let mut whole: Option<Reduced> = None;
+        let mut whole: Option<ReducedForm> = None;
         for part in parts {
             let part = Loaded { flat: part.model(&loaded.flat), diagnostics: Vec::new(), ..loaded.clone() };
-            let form = reduced_form(&part, options)?;
+            let form = nonlinear_form(&part, options)?;
             match &mut whole {
                 Some(whole) => whole.join(form),
                 None => whole = Some(form),
@@ -248,7 +248,7 @@ fn reduced_form(loaded: &Loaded, options: &RegularizeOptions) -> Result<Reduced,
     }
     let Reduction { differential, algebraic, n_hidden, .. } = reduction;
     let of = |positions: &[usize]| positions.iter().map(|&at| names[at].clone()).collect::<Vec<_>>();
-    Ok(Reduced {
+    Ok(ReducedForm {
         model: flat.model.clone(),
         time,
         mu: form.mu,
@@ -392,7 +392,7 @@ fn swept(matrix: &Mat<f64>) -> Mat<f64> {
     })
 }
 
-impl Reduced {
+impl ReducedForm {
     fn common(&self) -> Common<'_> {
         Common {
             counts: [self.mu, self.d, self.a, self.v],

@@ -1,7 +1,7 @@
 //! One step after the other: the choice of method and step size, the return to the constraints, and values between step
 //! ends.
 //!
-//! Systems that are not stiff take explicit steps of order 8 (module `explicit`), stiff ones linearly implicit steps of
+//! Systems that are not stiff take explicit steps of order 8 (module `dormand_prince`), stiff ones linearly implicit steps of
 //! order 4 or 5 where the tolerance is loose (module `rosenbrock`) and implicit ones of order 9 or 13 else (module
 //! `radau`); a contest decides which (module `contest`). Every accepted step ends on the constraints. Between step ends
 //! the states follow the polynomial of the method and are moved onto the constraints, after which the unknowns are
@@ -12,9 +12,9 @@ use faer::c64;
 
 use crate::collocation::Collocation;
 use crate::contest::{Change, Contest, Kind, Progress};
+use crate::dormand_prince::{DormandPrince, ERROR_ORDER, borders};
 use crate::equations::Surroundings;
 use crate::error::IntegrateError;
-use crate::explicit::{ERROR_ORDER, Explicit, borders};
 use crate::initialize::Initialized;
 use crate::linear::SingularMatrix;
 use crate::model::{Model, Moment, Trial};
@@ -109,7 +109,7 @@ pub(crate) struct Stepper<'s, 'i> {
     contest: Contest,
     /// The method of the last step.
     last_kind: Kind,
-    explicit: Explicit<'s>,
+    explicit: DormandPrince<'s>,
     spectral: Spectral,
     implicit: Option<Implicit>,
     pub(crate) now: Moment,
@@ -178,7 +178,7 @@ impl<'s, 'i> Stepper<'s, 'i> {
             projector: Projector::new(system)?,
             contest: Contest::new(kind, options.method == Method::Auto && n_unknowns <= LARGE),
             last_kind: kind,
-            explicit: Explicit::new(n_states, n_unknowns),
+            explicit: DormandPrince::new(n_states, n_unknowns),
             spectral: Spectral::new(n_states, n_unknowns),
             implicit: None,
             old: now.clone(),

@@ -18,7 +18,7 @@ use rustc_hash::FxHashMap;
 
 use super::blueprint::{Batch, Blueprint, CarriedRate, Draft, StateSource, evaluate, is_parameter_only};
 use super::eliminate::{Factors, PivotOrder, Place};
-use super::explicit::StepOutputs;
+use super::lane_explicit::StepOutputs;
 use crate::lower::CompiledSystem;
 use crate::tape::Value;
 

@@ -21,7 +21,7 @@ use crate::dop853::{A, C, CONTINUOUS, ERROR_3, ERROR_5, EXTENDED, STAGES};
 use crate::error::IntegrateError;
 use crate::model::{Model, Moment, Trial};
 use crate::spectral::Borders;
-use crate::step::Place;
+use crate::stepper::Place;
 use crate::unknowns::Care;
 
 /// Order of the error estimate plus one.
@@ -88,7 +88,7 @@ pub(crate) fn combined_error(fifth: f64, third: f64) -> f64 {
 }
 
 /// Memory of the method.
-pub(crate) struct Explicit<'s> {
+pub(crate) struct DormandPrince<'s> {
     n_states: usize,
     /// Rates of the stages, one after the other.
     rates: Vec<f64>,
@@ -130,7 +130,7 @@ fn are_finite(values: &[f64]) -> bool {
     sums.iter().sum::<f64>() == 0.0
 }
 
-impl<'s> Explicit<'s> {
+impl<'s> DormandPrince<'s> {
     pub(crate) fn new(n_states: usize, n_unknowns: usize) -> Self {
         let states = vec![0.0; n_states];
         Self {

@@ -22,8 +22,8 @@
 mod blueprint;
 mod constraints;
 mod eliminate;
-mod explicit;
-mod implicit;
+mod lane_explicit;
+mod lane_implicit;
 mod run;
 mod runge_kutta;
 mod unknowns;

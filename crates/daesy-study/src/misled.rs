@@ -26,7 +26,7 @@ use crate::start_point::{start_point, start_point_of};
 use crate::study::QuantityValue;
 
 /// A model that can be solved.
-pub(crate) struct Straight {
+pub(crate) struct Solvable {
     /// The compiled model.
     pub(crate) prepared: Prepared,
     /// What was done.
@@ -37,7 +37,7 @@ pub(crate) struct Straight {
 ///
 /// # Errors
 /// Diagnostics in the model's words.
-pub(crate) fn straighten(road: &Road<'_>) -> Result<Straight, Failure> {
+pub(crate) fn make_solvable(road: &Road<'_>) -> Result<Solvable, Failure> {
     let flat = &road.loaded.flat;
     // Only trajectories are compared with what was written.
     let is_watched = road.purpose.relations == Relations::Held;
@@ -54,7 +54,7 @@ pub(crate) fn straighten(road: &Road<'_>) -> Result<Straight, Failure> {
         let mut decisive: Vec<VarId> = put_in.iter().copied().collect();
         decisive.sort_unstable();
         road.compiled(&new)
-            .map(|prepared| Straight { prepared: Prepared { decisive, ..prepared }, findings: vec![finding] })
+            .map(|prepared| Solvable { prepared: Prepared { decisive, ..prepared }, findings: vec![finding] })
     };
     let all: Vec<VarId> = (0..flat.variables.len() as u32).map(VarId).collect();
     let may_change = match road.purpose.changing {
@@ -96,12 +96,12 @@ pub(crate) fn straighten(road: &Road<'_>) -> Result<Straight, Failure> {
     let straight = rewritten.and_then(|new| {
         let findings = new.told(&road.loaded.flat);
         let flat = if findings.is_empty() { new.flat } else { watched(new.flat) };
-        road.compiled(&flat).ok().map(|prepared| Straight { prepared, findings })
+        road.compiled(&flat).ok().map(|prepared| Solvable { prepared, findings })
     });
     match (straight, by_values) {
         (Some(straight), _) => Ok(straight),
         (None, Some(by_values)) => solved(by_values),
-        (None, None) => Ok(Straight { prepared: prepared?, findings: Vec::new() }),
+        (None, None) => Ok(Solvable { prepared: prepared?, findings: Vec::new() }),
     }
 }
 
@@ -227,7 +227,7 @@ fn specialized(
     prepared: &Prepared,
     time: f64,
     watched: &dyn Fn(FlatDae) -> FlatDae,
-) -> Option<Straight> {
+) -> Option<Solvable> {
     let Specialized { mut flat, decisive, finding } =
         specialize(&road.loaded.flat, &fixed_parameters(road.loaded, prepared))?;
     decisive.iter().for_each(|var| flat.variables[var.index()].is_structural = true);
@@ -236,7 +236,7 @@ fn specialized(
     if !is_leading_regular(special.system.regular(), &special.point(time, &start)) {
         return None;
     }
-    Some(Straight { prepared: Prepared { decisive, ..special }, findings: vec![finding] })
+    Some(Solvable { prepared: Prepared { decisive, ..special }, findings: vec![finding] })
 }
 
 /// Parameters that a study varies or a start determines, with those that depend on them.

@@ -12,10 +12,10 @@ use daesy_system::{ActionKind, Before, DaeSystem, Evaluator, Events, Part, Patte
 use crate::equations::Surroundings;
 use crate::error::IntegrateError;
 use crate::initialize::{InitializeOptions, Initialized, initialize_from};
+use crate::jump::{Crossing, JumpRule};
 use crate::linear::LinearSolver;
 use crate::simulate::Rules;
-use crate::step::{KeptStates, Stepper};
-use crate::transfer::{Crossing, Transfer};
+use crate::stepper::{KeptStates, Stepper};
 
 /// Rounds of the outer iteration before an event counts as unsettled.
 const MAX_ROUNDS: usize = 200;
@@ -221,7 +221,7 @@ struct Origin {
 }
 
 /// The states that follow a change of modes. Where the rule knows none they stay, and it says why.
-fn transfer_states(stepper: &mut Stepper<'_, '_>, origin: &Origin, transfer: &mut dyn Transfer) -> Option<String> {
+fn transfer_states(stepper: &mut Stepper<'_, '_>, origin: &Origin, transfer: &mut dyn JumpRule) -> Option<String> {
     let mut states = origin.states.clone();
     let crossing = Crossing {
         time: stepper.now.time,

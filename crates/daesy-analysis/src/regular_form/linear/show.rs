@@ -7,7 +7,7 @@ use daesy_structure::words::enumerate;
 use faer::Mat;
 use serde_json::{Map, Value, json};
 
-use super::{FeedbackLaw, Moved, Regularized};
+use super::{FeedbackLaw, LinearForm, Moved};
 
 /// A matrix by rows.
 pub(super) fn rows_of(matrix: &Mat<f64>) -> Value {
@@ -88,7 +88,7 @@ fn listed(names: &[String]) -> String {
     enumerate(&names, 20)
 }
 
-impl Regularized {
+impl LinearForm {
     /// The word for the kind of model.
     #[must_use]
     pub const fn kind_word(&self) -> &'static str {

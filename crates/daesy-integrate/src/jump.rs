@@ -1,6 +1,6 @@
 //! What becomes of the states where an input, or a derivative of it that matters, is not continuous.
 //!
-//! Integration stops at every break of the inputs. Without a [`Transfer`] the states go on as they are and are moved
+//! Integration stops at every break of the inputs. Without a [`JumpRule`] the states go on as they are and are moved
 //! onto the constraints of the new inputs by the least change, which is right where no constraint is hidden. Which
 //! states follow in general is a question about the model, not about the method [@barton2002, sec. 2]: whoever knows
 //! the answer gives it here.
@@ -38,13 +38,13 @@ pub enum Crossed {
 /// Why the states after a break are not known.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{reason}")]
-pub struct TransferError {
+pub struct JumpError {
     /// In words.
     pub reason: String,
 }
 
 /// The rule by which states cross a break of the inputs.
-pub trait Transfer {
+pub trait JumpRule {
     /// Whether something happens at the start time, before anything else.
     fn acts_at_start(&self, time: f64) -> bool;
 
@@ -52,15 +52,15 @@ pub trait Transfer {
     ///
     /// # Errors
     /// When the values after do not follow from the equations.
-    fn cross(&mut self, crossing: &Crossing<'_>, states: &mut [f64]) -> Result<Crossed, TransferError>;
+    fn cross(&mut self, crossing: &Crossing<'_>, states: &mut [f64]) -> Result<Crossed, JumpError>;
 }
 
-impl<T: Transfer + ?Sized> Transfer for &mut T {
+impl<T: JumpRule + ?Sized> JumpRule for &mut T {
     fn acts_at_start(&self, time: f64) -> bool {
         (**self).acts_at_start(time)
     }
 
-    fn cross(&mut self, crossing: &Crossing<'_>, states: &mut [f64]) -> Result<Crossed, TransferError> {
+    fn cross(&mut self, crossing: &Crossing<'_>, states: &mut [f64]) -> Result<Crossed, JumpError> {
         (**self).cross(crossing, states)
     }
 }
