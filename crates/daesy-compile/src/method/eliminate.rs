@@ -23,12 +23,38 @@ pub(super) struct PivotOrder {
 }
 
 /// A pivot is good enough where it is this fraction of the largest in its column, as in codes for circuits
-/// [@davis2010]: rows in different units make honest pivots look small, and three digits are to spare.
-const THRESHOLD: f64 = 1e-3;
+/// [@davis2010]: rows in different units make honest pivots look small, and three digits are to spare. What a single
+/// pivot may lose, a long chain of them loses again and again; where entries grow by more than [`MOST_GROWTH`], pivots
+/// have to be larger.
+const THRESHOLDS: [f64; 3] = [1e-3, 0.1, 1.0];
+
+/// By how much the largest entry of a column may grow in the course of an elimination: the digits that may be lost.
+const MOST_GROWTH: f64 = 1e4;
 
 impl PivotOrder {
     /// Chooses pivots for an `n` by `n` matrix from samples of its entries (`samples[s][e]` belongs to `places[e]`).
     pub(super) fn choose(n: usize, places: &[Place], samples: &[Vec<f64>], is_uniform: &[bool]) -> Self {
+        let mut found = Self::default();
+        for threshold in THRESHOLDS {
+            let growth;
+            (found, growth) = Self::choose_above(threshold, n, places, samples, is_uniform);
+            if growth <= MOST_GROWTH {
+                break;
+            }
+        }
+        found
+    }
+
+    /// The same with pivots above a fraction of the largest in their columns where there are some; also by how much
+    /// the largest entry of a column grows in a sample.
+    fn choose_above(
+        threshold: f64,
+        n: usize,
+        places: &[Place],
+        samples: &[Vec<f64>],
+        is_uniform: &[bool],
+    ) -> (Self, f64) {
+        let mut growth = 1.0f64;
         let mut matrices: Vec<Vec<f64>> = samples
             .iter()
             .map(|sample| {
@@ -45,8 +71,13 @@ impl PivotOrder {
             is_entry[place.row * n + place.column] = true;
             varies[place.row * n + place.column] |= !uniform;
         }
+        let largest_of = |matrix: &[f64], rows: &[usize], column: usize| {
+            rows.iter().fold(0.0f64, |largest, &row| largest.max(matrix[row * n + column].abs()))
+        };
         let mut rows: Vec<usize> = (0..n).collect();
         let mut columns: Vec<usize> = (0..n).collect();
+        let sizes: Vec<Vec<f64>> =
+            matrices.iter().map(|matrix| columns.iter().map(|&j| largest_of(matrix, &rows, j)).collect()).collect();
         let mut pivots = Vec::with_capacity(n);
         while !rows.is_empty() {
             let mut best: Option<(Place, (u8, bool, usize))> = None;
@@ -54,10 +85,7 @@ impl PivotOrder {
                 (0..n).map(|row| columns.iter().filter(|&&column| is_entry[row * n + column]).count()).collect();
             for &column in &columns {
                 let n_column = rows.iter().filter(|&&row| is_entry[row * n + column]).count();
-                let largest: Vec<f64> = matrices
-                    .iter()
-                    .map(|matrix| rows.iter().fold(0.0f64, |m, &other| m.max(matrix[other * n + column].abs())))
-                    .collect();
+                let largest: Vec<f64> = matrices.iter().map(|matrix| largest_of(matrix, &rows, column)).collect();
                 for &row in rows.iter().filter(|&&row| is_entry[row * n + column]) {
                     let ratio = matrices
                         .iter()
@@ -68,7 +96,7 @@ impl PivotOrder {
                             },
                         )
                         .fold(1.0, f64::min);
-                    let key = if ratio >= THRESHOLD {
+                    let key = if ratio >= threshold {
                         (0, varies[row * n + column], (n_in_row[row] - 1) * (n_column - 1))
                     } else {
                         // Among bad ones the least bad counts; steps keep the choice from hanging on rounding.
@@ -93,20 +121,24 @@ impl PivotOrder {
                         || varies[pivot.row * n + pivot.column];
                 }
             }
-            for matrix in &mut matrices {
+            for (matrix, sizes) in matrices.iter_mut().zip(&sizes) {
                 let by = matrix[pivot.row * n + pivot.column];
                 for &row in &rows {
                     let factor = matrix[row * n + pivot.column] / by;
                     if factor != 0.0 && factor.is_finite() {
                         for &column in &columns {
-                            matrix[row * n + column] -= factor * matrix[pivot.row * n + column];
+                            let entry = matrix[row * n + column] - factor * matrix[pivot.row * n + column];
+                            matrix[row * n + column] = entry;
+                            if sizes[column] > 0.0 {
+                                growth = growth.max(entry.abs() / sizes[column]);
+                            }
                         }
                     }
                 }
             }
             pivots.push(pivot);
         }
-        Self { pivots }
+        (Self { pivots }, growth)
     }
 }
 
@@ -311,19 +343,21 @@ mod tests {
     use crate::{Executor, Interpreter, TapeOptions};
 
     /// Entries of a matrix as inputs of a program that solves it.
-    fn solve(matrix: &[[f64; 4]; 4], rhs: [f64; 4]) -> Vec<f64> {
-        let places: Vec<Place> = (0..16)
-            .map(|at| Place { row: at / 4, column: at % 4 })
+    fn solve<const N: usize>(matrix: &[[f64; N]; N], exact: [f64; N], is_uniform: fn(&Place) -> bool) -> Vec<f64> {
+        let rhs = matrix.map(|row| row.iter().zip(&exact).map(|(entry, x)| entry * x).sum::<f64>());
+        let places: Vec<Place> = (0..N * N)
+            .map(|at| Place { row: at / N, column: at % N })
             .filter(|place| matrix[place.row][place.column] != 0.0)
             .collect();
         let values: Vec<f64> = places.iter().map(|place| matrix[place.row][place.column]).collect();
-        let order = PivotOrder::choose(4, &places, std::slice::from_ref(&values), &vec![false; places.len()]);
+        let uniform: Vec<bool> = places.iter().map(is_uniform).collect();
+        let order = PivotOrder::choose(N, &places, std::slice::from_ref(&values), &uniform);
         let n = places.len();
-        let mut builder = TapeBuilder::new(n + 4, TapeOptions::default().with_structural_zeros());
+        let mut builder = TapeBuilder::new(n + N, TapeOptions::default().with_structural_zeros());
         let entries = places.iter().enumerate().map(|(at, &place)| (place, builder.input(at))).collect();
         let mut watch = Watch::default();
         let factors = Factors::new(&mut builder, &order, entries, Some(&mut watch));
-        let right: Vec<Value> = (0..4).map(|at| builder.input(n + at)).collect();
+        let right: Vec<Value> = (0..N).map(|at| builder.input(n + at)).collect();
         let mut outputs = factors.solve(&mut builder, &right);
         outputs.push(watch.value(&mut builder));
         let mut inputs = values;
@@ -335,12 +369,28 @@ mod tests {
     fn elimination_avoids_zero_pivots_and_solves() {
         let matrix = [[0.0, 2.0, 0.0, 1.0], [1e-9, 0.0, 3.0, 0.0], [4.0, 0.0, 1.0, 0.0], [0.0, 0.0, 2.0, 5.0]];
         let exact = [1.0, -2.0, 0.5, 3.0];
-        let rhs = [0, 1, 2, 3].map(|row| (0..4).map(|column| matrix[row][column] * exact[column]).sum());
-        let found = solve(&matrix, rhs);
+        let found = solve(&matrix, exact, |_| false);
         for (found, exact) in found.iter().zip(exact) {
             assert!((found - exact).abs() < 1e-13);
         }
         assert!(found[4] <= 10.0, "no entry of a column is far larger than its pivot: {}", found[4]);
+    }
+
+    /// A ladder, whose diagonal differs between lanes: the entries beside it are the same for all, but one after the
+    /// other as pivots they would make entries grow by 23 each.
+    #[test]
+    fn long_chains_of_small_pivots_are_avoided() {
+        let entry = |row: usize, column: usize| match row.abs_diff(column) {
+            0 => 0.1,
+            1 => 0.0044 * (column as f64 - row as f64),
+            _ => 0.0,
+        };
+        let matrix: [[f64; 30]; 30] = std::array::from_fn(|row| std::array::from_fn(|column| entry(row, column)));
+        let exact = std::array::from_fn(|at| 1.0 + at as f64);
+        let found = solve(&matrix, exact, |place| place.row != place.column);
+        for (found, exact) in found.iter().zip(exact) {
+            assert!((found - exact).abs() < 1e-10, "{found} {exact}");
+        }
     }
 
     #[test]
