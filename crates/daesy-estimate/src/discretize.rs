@@ -15,7 +15,8 @@
 //!
 //! `A` is balanced by powers of two first, so that units do not matter.
 
-use faer::Mat;
+use faer::linalg::matmul::matmul;
+use faer::{Accum, Mat, Par};
 
 /// A linear stochastic differential equation `dx = (A x + B u) dt + dw`, `E dw dw^T = Q dt`; also a derivative of one.
 #[derive(Clone, Debug)]
@@ -179,9 +180,7 @@ fn unscale(model: &mut DiscreteModel, units: &[f64], step: f64) {
 
 fn add_scaled(sum: &mut Mat<f64>, term: &Mat<f64>, factor: f64) {
     for j in 0..sum.ncols() {
-        for i in 0..sum.nrows() {
-            sum[(i, j)] += factor * term[(i, j)];
-        }
+        crate::kernel::add_scaled(sum.col_as_slice_mut(j), factor, term.col_as_slice(j));
     }
 }
 
@@ -190,66 +189,106 @@ fn lyapunov_operator(ax: &Mat<f64>) -> Mat<f64> {
     Mat::from_fn(ax.nrows(), ax.ncols(), |i, j| ax[(i, j)] + ax[(j, i)])
 }
 
+/// A term of a series with its derivatives, side by side.
+struct Term {
+    value: Mat<f64>,
+    derivatives: Mat<f64>,
+    spare: Mat<f64>,
+}
+
+impl Term {
+    fn new<'m>(value: &Mat<f64>, derivatives: impl Iterator<Item = Option<&'m Mat<f64>>>) -> Self {
+        let n = value.ncols();
+        let derivatives: Vec<Option<&Mat<f64>>> = derivatives.collect();
+        let entry = |i: usize, j: usize| derivatives[j / n].map_or(0.0, |matrix| matrix[(i, j % n)]);
+        let derivatives = Mat::from_fn(value.nrows(), derivatives.len() * n, entry);
+        Self { value: value.clone(), spare: derivatives.clone(), derivatives }
+    }
+
+    /// From `X` and `dX` to `A X` and `dA X + A dX`.
+    fn multiply(&mut self, a: &Mat<f64>, directions: &[ContinuousModel]) {
+        let n = self.value.ncols();
+        matmul(&mut self.spare, Accum::Replace, a, &self.derivatives, 1.0, Par::Seq);
+        for (at, direction) in directions.iter().enumerate() {
+            let target = self.spare.as_mut().subcols_mut(at * n, n);
+            matmul(target, Accum::Add, &direction.dynamics, &self.value, 1.0, Par::Seq);
+        }
+        std::mem::swap(&mut self.derivatives, &mut self.spare);
+        self.value = a * &self.value;
+    }
+
+    /// Adds this times a factor to a sum.
+    fn add_to(&self, sum: &mut Self, factor: f64) {
+        add_scaled(&mut sum.value, &self.value, factor);
+        add_scaled(&mut sum.derivatives, &self.derivatives, factor);
+    }
+
+    /// `X + X^T` for the value and all derivatives.
+    fn make_symmetric(&mut self) {
+        let n = self.value.ncols();
+        for first in (0..self.derivatives.ncols()).step_by(n.max(1)) {
+            let mut square = self.derivatives.as_mut().subcols_mut(first, n);
+            for j in 0..n {
+                for i in 0..=j {
+                    let sum = square[(i, j)] + square[(j, i)];
+                    square[(i, j)] = sum;
+                    square[(j, i)] = sum;
+                }
+            }
+        }
+        self.value = lyapunov_operator(&self.value);
+    }
+
+    fn derivative(&self, at: usize) -> Mat<f64> {
+        let n = self.value.ncols();
+        self.derivatives.as_ref().subcols(at * n, n).to_owned()
+    }
+}
+
 /// Taylor series over a step of length `tau`.
 fn short_step(model: &ContinuousModel, directions: &[ContinuousModel], tau: f64, degree: usize) -> DiscreteJet {
     let a = &model.dynamics;
     let n = a.nrows();
-    let has_noise = model.intensity.nrows() == n;
     let inverse_factorial = |k: usize| (1..=k).fold(1.0, |product, i| product / i as f64);
+    let factor = |k: usize| tau.powi(k as i32) * inverse_factorial(k);
+    let constant = |value: &Mat<f64>| Term::new(value, directions.iter().map(|_| None));
 
-    // Powers of A and their derivatives, shared by Phi and G.
-    let mut transition = Mat::<f64>::identity(n, n);
-    let mut inputs: Vec<Mat<f64>> = vec![Mat::zeros(n, model.input.ncols()); degree + 1];
-    let mut d_transition: Vec<Mat<f64>> = vec![Mat::zeros(n, n); directions.len()];
-    let mut d_inputs: Vec<Vec<Mat<f64>>> = vec![inputs.clone(); directions.len()];
-    let mut power = Mat::<f64>::identity(n, n);
-    let mut d_power: Vec<Mat<f64>> = vec![Mat::zeros(n, n); directions.len()];
-    let mut reached = model.input.clone();
-    let mut d_reached: Vec<Mat<f64>> = directions.iter().map(|direction| direction.input.clone()).collect();
+    // Powers of A, shared by Phi and G.
+    let mut power = constant(&Mat::identity(n, n));
+    let mut transition = constant(&Mat::identity(n, n));
+    let mut reached = Term::new(&model.input, directions.iter().map(|direction| Some(&direction.input)));
+    let nothing = Mat::zeros(n, model.input.ncols());
+    let mut inputs: Vec<Term> = (0..=degree).map(|_| constant(&nothing)).collect();
     for k in 0..=TERMS {
-        for (j, sum) in inputs.iter_mut().enumerate() {
-            add_scaled(sum, &reached, tau.powi((k + j + 1) as i32) * inverse_factorial(k + j + 1));
+        inputs.iter_mut().enumerate().for_each(|(j, sum)| reached.add_to(sum, factor(k + j + 1)));
+        if k < TERMS {
+            power.multiply(a, directions);
+            reached.multiply(a, directions);
+            power.add_to(&mut transition, factor(k + 1));
         }
-        for (sums, term) in d_inputs.iter_mut().zip(&d_reached) {
-            for (j, sum) in sums.iter_mut().enumerate() {
-                add_scaled(sum, term, tau.powi((k + j + 1) as i32) * inverse_factorial(k + j + 1));
-            }
-        }
-        if k == TERMS {
-            break;
-        }
-        for (at, direction) in directions.iter().enumerate() {
-            d_power[at] = &direction.dynamics * &power + a * &d_power[at];
-            d_reached[at] = &direction.dynamics * &reached + a * &d_reached[at];
-            add_scaled(&mut d_transition[at], &d_power[at], tau.powi(k as i32 + 1) * inverse_factorial(k + 1));
-        }
-        power = a * &power;
-        reached = a * &reached;
-        add_scaled(&mut transition, &power, tau.powi(k as i32 + 1) * inverse_factorial(k + 1));
     }
 
-    let mut covariance = Mat::zeros(model.intensity.nrows(), model.intensity.ncols());
-    let mut d_covariance: Vec<Mat<f64>> = vec![covariance.clone(); directions.len()];
-    if has_noise {
-        let mut term = model.intensity.clone();
-        let mut d_term: Vec<Mat<f64>> = directions.iter().map(|direction| direction.intensity.clone()).collect();
+    let mut covariance = constant(&filled(&model.intensity, 0.0));
+    if model.intensity.nrows() == n {
+        let mut term = Term::new(&model.intensity, directions.iter().map(|direction| Some(&direction.intensity)));
         for k in 1..=NOISE_TERMS {
-            let factor = tau.powi(k as i32) * inverse_factorial(k);
-            add_scaled(&mut covariance, &term, factor);
-            for (at, direction) in directions.iter().enumerate() {
-                add_scaled(&mut d_covariance[at], &d_term[at], factor);
-                d_term[at] = lyapunov_operator(&(&direction.dynamics * &term + a * &d_term[at]));
+            term.add_to(&mut covariance, factor(k));
+            if k < NOISE_TERMS {
+                term.multiply(a, directions);
+                term.make_symmetric();
             }
-            term = lyapunov_operator(&(a * &term));
         }
     }
-    let derivatives = d_transition
-        .into_iter()
-        .zip(d_inputs)
-        .zip(d_covariance)
-        .map(|((transition, inputs), covariance)| DiscreteModel { transition, inputs, covariance })
+    let derivatives = (0..directions.len())
+        .map(|at| DiscreteModel {
+            transition: transition.derivative(at),
+            inputs: inputs.iter().map(|sum| sum.derivative(at)).collect(),
+            covariance: covariance.derivative(at),
+        })
         .collect();
-    DiscreteJet { value: DiscreteModel { transition, inputs, covariance }, derivatives }
+    let inputs = inputs.into_iter().map(|sum| sum.value).collect();
+    let value = DiscreteModel { transition: transition.value, inputs, covariance: covariance.value };
+    DiscreteJet { value, derivatives }
 }
 
 /// From a step of length `h` to one of `2 h`.

@@ -968,8 +968,16 @@ fn leap<'m>(
     if end - first < SHORTEST_LEAP {
         return Leap::NotBefore(end + 1);
     }
-    let find = || Steady::find(model, step_at, filter.steady_tolerance);
-    let Some(steady) = model.steady[step_at].get_or_init(find).as_ref().filter(|s| end - first >= s.memory) else {
+    // Found outside the lock, where the instructions are known.
+    let known = &model.steady[step_at];
+    let steady = match known.get() {
+        Some(steady) => steady,
+        None => {
+            let found = Steady::find(model, step_at, filter.steady_tolerance);
+            known.get_or_init(|| found)
+        }
+    };
+    let Some(steady) = steady.as_ref().filter(|s| end - first >= s.memory) else {
         return Leap::NotBefore(end + 1);
     };
     let Some(correction) = steady.correction(&state.s) else {

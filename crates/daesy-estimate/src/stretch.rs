@@ -331,6 +331,37 @@ fn predict_blocked(step: &StepModel, factor: &mut [f64], n: usize) {
     }
 }
 
+/// The filter of constant gains, sample by sample.
+struct SampleFilter<'a> {
+    model: &'a FilterModel,
+    step: &'a StepModel,
+    k: &'a [f64],
+    /// `[measurement]`: one over the standard deviation of its innovation.
+    scales: &'a [f64],
+    /// Inputs that measurements see directly.
+    orders: usize,
+    next: Vec<f64>,
+}
+
+impl SampleFilter<'_> {
+    /// Takes a sample, measurements before inputs, and goes on to the next one. A closure would not be sure to be
+    /// inlined where the instructions are known.
+    #[inline(always)]
+    fn advance(&mut self, x: &mut Vec<f64>, given: &[f64], innovations: &mut Vec<f64>) {
+        let (n, m) = (x.len(), self.model.measurements.len());
+        for (at, row) in self.model.measurements.iter().enumerate() {
+            let feed = dot(&row.feed[..self.orders], &given[m..m + self.orders]);
+            let e = given[at] - dot(&row.h, x) - feed;
+            add_scaled(x, e, &self.k[at * n..(at + 1) * n]);
+            innovations.push(e * self.scales[at]);
+        }
+        self.next.fill(0.0);
+        add_product(&mut self.next, &self.step.phi, x);
+        add_product(&mut self.next, &self.step.inputs, &given[m..]);
+        std::mem::swap(x, &mut self.next);
+    }
+}
+
 impl Block {
     #[inline(always)]
     pub fn new(model: &FilterModel, step_at: usize, s: &[f64], k: &[f64]) -> Self {
@@ -341,46 +372,33 @@ impl Block {
         let n_samples = if n > 16 { 16 } else { 8 };
         let orders = model.measurements.first().map_or(0, |row| row.feed.len().min(width));
         let scales: Vec<f64> = s.iter().map(|s| 1.0 / s.sqrt()).collect();
-        let mut next = vec![0.0; n];
-        let mut advance = |x: &mut Vec<f64>, given: &[f64], innovations: &mut Vec<f64>| {
-            for (at, row) in model.measurements.iter().enumerate() {
-                let e = given[at] - dot(&row.h, x) - dot(&row.feed[..orders], &given[m..m + orders]);
-                add_scaled(x, e, &k[at * n..(at + 1) * n]);
-                innovations.push(e * scales[at]);
-            }
-            next.fill(0.0);
-            add_product(&mut next, &step.phi, x);
-            add_product(&mut next, &step.inputs, &given[m..]);
-            std::mem::swap(x, &mut next);
-        };
+        let mut filter = SampleFilter { model, step, k, scales: &scales, orders, next: vec![0.0; n] };
         let height = n_samples * m;
         let rows = height + n;
         let mut matrix = vec![0.0; rows * (n + n_samples * n_given)];
-        let nothing = vec![0.0; n_given];
-        for (j, column) in matrix[..rows * n].chunks_exact_mut(rows).enumerate() {
-            let mut x = vec![0.0; n];
-            x[j] = 1.0;
-            let mut innovations = Vec::with_capacity(height);
-            for _ in 0..n_samples {
-                advance(&mut x, &nothing, &mut innovations);
+        let mut innovations = Vec::with_capacity(height);
+        for j in 0..n + n_given {
+            let (mut x, mut given) = (vec![0.0; n], vec![0.0; n_given]);
+            let from_given = j.checked_sub(n);
+            match from_given {
+                Some(j) => given[j] = 1.0,
+                None => x[j] = 1.0,
             }
-            column[..height].copy_from_slice(&innovations);
-            column[height..].copy_from_slice(&x);
-        }
-        for j in 0..n_given {
-            let column_at = |at: usize| if j < m { n + at * m + j } else { n + height + at * width + (j - m) } * rows;
-            let mut x = vec![0.0; n];
-            let mut given = nothing.clone();
-            given[j] = 1.0;
-            let mut innovations = Vec::with_capacity(height);
+            let column_at = |at: usize| match from_given {
+                None => j * rows,
+                Some(j) if j < m => (n + at * m + j) * rows,
+                Some(j) => (n + height + at * width + (j - m)) * rows,
+            };
+            innovations.clear();
             for after in 1..=n_samples {
-                advance(&mut x, &given, &mut innovations);
-                given[j] = 0.0;
+                filter.advance(&mut x, &given, &mut innovations);
+                given.fill(0.0);
                 // What a sample does `after` samples later is the same for all samples.
                 let column = column_at(n_samples - after);
                 matrix[column + height..column + rows].copy_from_slice(&x);
             }
-            for at in 0..n_samples {
+            let n_columns = if from_given.is_some() { n_samples } else { 1 };
+            for at in 0..n_columns {
                 let column = column_at(at);
                 matrix[column + at * m..column + height].copy_from_slice(&innovations[..height - at * m]);
             }

@@ -23,8 +23,11 @@
 //!
 //! ```text
 //! g^T N dg + 1/2 (U^T g)^T dD (U^T g) - 1/2 (N g)^T dS (N g) - 1/2 tr(S U dD) - 1/2 tr(N dS)
-//! dS = dE^T E + E^T dE + dA^T S A + A^T S dA + A^T dS A         over blocks, by doubling
+//! dS = dE^T E + E^T dE + dA^T S A + A^T S dA + A^T dS A         over blocks
 //! ```
+//!
+//! `dS` itself is not needed, only `tr(W dS)` with `W = N + N g (N g)^T`, which is the same for all parameters. With
+//! `Y = A Y A^T + W`, summed by doubling once, `tr(W dS) = 2 tr(Y (dE^T E + dA^T S A))`.
 //!
 //! The information about means is `de^T (I + T D T^T)^-1 de`, so that `(T^T de)^T N (T^T de)` is taken from its sum;
 //! that about variances is the one of constant gains.
@@ -34,7 +37,7 @@ use faer::{Mat, Scale};
 
 use super::{Block, Steady};
 use crate::filter::{FilterModel, RunData};
-use crate::kernel::{add_product, dot};
+use crate::kernel::{add_product, dot, trace_of_product};
 
 /// Blocks that are worked on as one product.
 const CHUNK: usize = 64;
@@ -79,6 +82,15 @@ struct BlockMap {
     power: Mat<f64>,
     /// All of it, innovations before the state.
     whole: Mat<f64>,
+}
+
+impl BlockMap {
+    /// What a change of the `j`-th state before the block does to innovations and the state after it, times weights of
+    /// these.
+    #[inline(always)]
+    fn back(&self, j: usize, weights: &[f64]) -> f64 {
+        dot(self.whole.col_as_slice(j), weights)
+    }
 }
 
 fn square_mat(flat: &[f64], n: usize) -> Mat<f64> {
@@ -150,15 +162,17 @@ impl<'a> Limit<'a> {
         updated
     }
 
-    /// The derivative of the limit itself: `dP = A dP A^T + R`.
-    fn covariance(&self, lane: usize, closed: &Mat<f64>) -> Option<Mat<f64>> {
+    /// The derivatives of the limit itself: `dP = A dP A^T + R`.
+    fn covariances(&self, closed: &Mat<f64>) -> Option<Vec<Mat<f64>>> {
         let n = self.model.n;
-        let after = self.update(lane, &Mat::zeros(n, n)).dp;
-        let half = &self.d_phi[lane] * &self.p[self.p.len() - 1] * self.phi.transpose();
-        let forced = &self.phi * after * self.phi.transpose()
-            + symmetric_sum(&half)
-            + square_mat(&self.model.steps[self.step_at].d_covariance[lane], n);
-        sum_of_powers(closed, forced)
+        let forced = |lane: usize| {
+            let after = self.update(lane, &Mat::zeros(n, n)).dp;
+            let half = &self.d_phi[lane] * &self.p[self.p.len() - 1] * self.phi.transpose();
+            &self.phi * after * self.phi.transpose()
+                + symmetric_sum(&half)
+                + square_mat(&self.model.steps[self.step_at].d_covariance[lane], n)
+        };
+        sums_of_powers(closed, (0..self.d_phi.len()).map(forced).collect())
     }
 
     /// The map of a sample.
@@ -223,101 +237,117 @@ impl<'a> Limit<'a> {
     }
 }
 
-/// `X = A X A^T + R`; `None` if it does not converge.
-fn sum_of_powers(a: &Mat<f64>, r: Mat<f64>) -> Option<Mat<f64>> {
-    let (mut power, mut sum) = (a.clone(), r);
+/// `X = A X A^T + R` for several `R`; `None` if it does not converge.
+fn sums_of_powers(a: &Mat<f64>, mut sums: Vec<Mat<f64>>) -> Option<Vec<Mat<f64>>> {
+    let mut power = a.clone();
     for _ in 0..MOST_DOUBLINGS {
-        let more = &power * &sum * power.transpose();
-        sum += &more;
-        let size = more.norm_max();
-        if !size.is_finite() {
-            return None;
+        let mut is_over = true;
+        for sum in &mut sums {
+            let more = &power * &*sum * power.transpose();
+            *sum += &more;
+            let size = more.norm_max();
+            if !size.is_finite() {
+                return None;
+            }
+            is_over &= size <= 1e-17 * sum.norm_max();
         }
-        if size <= 1e-17 * sum.norm_max() {
-            return Some(symmetric_sum(&sum) * Scale(0.5));
+        if is_over {
+            return Some(sums.iter().map(|sum| symmetric_sum(sum) * Scale(0.5)).collect());
         }
         power = &power * &power;
     }
     None
 }
 
-/// Products of matrices with derivatives: those of `q` samples from that of one.
+/// Products of matrices for `q` samples, a power of 2, or their derivatives; found by doubling.
 struct Powers {
-    /// `E A^k`, then `A^k B`, for `k < q`, and `A^q`.
-    seen: Vec<Mat<f64>>,
-    reached: Vec<Mat<f64>>,
-    last: Mat<f64>,
+    /// `E A^k` for `k < q`, one below the other.
+    seen: Mat<f64>,
+    /// `A^k B` for `k < q`, side by side.
+    reached: Mat<f64>,
+    /// `A`, `A^2`, `A^4` .. `A^q`.
+    doubled: Vec<Mat<f64>>,
+}
+
+/// Two matrices, one below the other.
+fn above(upper: &Mat<f64>, lower: &Mat<f64>) -> Mat<f64> {
+    let n = upper.nrows();
+    let entry = |i: usize, j: usize| if i < n { upper[(i, j)] } else { lower[(i - n, j)] };
+    Mat::from_fn(n + lower.nrows(), upper.ncols(), entry)
+}
+
+/// Two matrices side by side.
+fn beside(left: &Mat<f64>, right: &Mat<f64>) -> Mat<f64> {
+    let n = left.ncols();
+    let entry = |i: usize, j: usize| if j < n { left[(i, j)] } else { right[(i, j - n)] };
+    Mat::from_fn(left.nrows(), n + right.ncols(), entry)
 }
 
 impl Powers {
-    fn new(sample: &SampleMap, n: usize, q: usize) -> Self {
-        let a = sample.state.as_ref().subcols(0, n).to_owned();
+    /// Those of one sample.
+    fn of_one(sample: &SampleMap, n: usize) -> Self {
         let n_given = sample.state.ncols() - n;
-        let mut seen = vec![sample.innovations.as_ref().subcols(0, n).to_owned()];
-        let mut reached = vec![sample.state.as_ref().subcols(n, n_given).to_owned()];
-        let mut last = a.clone();
-        for k in 1..q {
-            seen.push(&seen[k - 1] * &a);
-            reached.push(&a * &reached[k - 1]);
-            last = &a * last;
+        Self {
+            seen: sample.innovations.as_ref().subcols(0, n).to_owned(),
+            reached: sample.state.as_ref().subcols(n, n_given).to_owned(),
+            doubled: vec![sample.state.as_ref().subcols(0, n).to_owned()],
         }
-        Self { seen, reached, last }
+    }
+
+    fn new(sample: &SampleMap, n: usize, q: usize) -> Self {
+        let Self { mut seen, mut reached, mut doubled } = Self::of_one(sample, n);
+        for level in 0..q.ilog2() as usize {
+            let power = &doubled[level];
+            seen = above(&seen, &(&seen * power));
+            reached = beside(&reached, &(power * &reached));
+            doubled.push(power * power);
+        }
+        Self { seen, reached, doubled }
+    }
+
+    /// `A^q`
+    fn last(&self) -> &Mat<f64> {
+        &self.doubled[self.doubled.len() - 1]
     }
 
     /// Derivatives: `d(X Y) = dX Y + X dY`.
-    fn derivative(&self, sample: &SampleMap, d_sample: &SampleMap, n: usize) -> Self {
-        let of_state = |map: &SampleMap| map.state.as_ref().subcols(0, n).to_owned();
-        let (a, da) = (of_state(sample), of_state(d_sample));
-        let n_given = sample.state.ncols() - n;
-        let mut seen = vec![d_sample.innovations.as_ref().subcols(0, n).to_owned()];
-        let mut reached = vec![d_sample.state.as_ref().subcols(n, n_given).to_owned()];
-        let mut last = da.clone();
-        let mut power = a.clone();
-        for k in 1..self.seen.len() {
-            seen.push(&seen[k - 1] * &a + &self.seen[k - 1] * &da);
-            reached.push(&a * &reached[k - 1] + &da * &self.reached[k - 1]);
-            last = &a * last + &da * &power;
-            power = &a * power;
+    fn derivative(&self, d_sample: &SampleMap, n: usize) -> Self {
+        let Self { mut seen, mut reached, mut doubled } = Self::of_one(d_sample, n);
+        for (level, power) in self.doubled[..self.doubled.len() - 1].iter().enumerate() {
+            let d_power = &doubled[level];
+            let values =
+                (self.seen.as_ref().subrows(0, seen.nrows()), self.reached.as_ref().subcols(0, reached.ncols()));
+            seen = above(&seen, &(&seen * power + values.0 * d_power));
+            reached = beside(&reached, &(power * &reached + d_power * values.1));
+            doubled.push(d_power * power + power * d_power);
         }
-        Self { seen, reached, last }
+        Self { seen, reached, doubled }
     }
 }
 
 /// Puts the map of a block together; `direct` is what measurements and inputs of a sample do to its innovations, and
-/// `later(k)` to those `k + 1` samples after it.
-fn block_map(powers: Powers, direct: &Mat<f64>, later: &[Mat<f64>], m: usize) -> BlockMap {
-    let (q, n) = (powers.seen.len(), powers.last.nrows());
-    let (height, width) = (q * m, direct.ncols() - m);
-    let mut whole = Mat::zeros(height + n, n + q * (m + width));
-    let mut seen = Mat::zeros(height, n);
-    for (k, part) in powers.seen.iter().enumerate() {
-        for j in 0..n {
-            for i in 0..m {
-                seen[(k * m + i, j)] = part[(i, j)];
-                whole[(k * m + i, j)] = part[(i, j)];
-            }
-        }
-    }
+/// the `k`-th of `later` to those `k + 1` samples after it.
+fn block_map(powers: Powers, direct: &Mat<f64>, later: &Mat<f64>, m: usize) -> BlockMap {
+    let power = powers.last().clone();
+    let (n, height, n_given) = (power.nrows(), powers.seen.nrows(), direct.ncols());
+    let (q, width) = (height / m, n_given - m);
+    let mut whole = Mat::zeros(height + n, n + q * n_given);
     for j in 0..n {
-        for i in 0..n {
-            whole[(height + i, j)] = powers.last[(i, j)];
-        }
+        let (upper, lower) = whole.col_as_slice_mut(j).split_at_mut(height);
+        upper.copy_from_slice(powers.seen.col_as_slice(j));
+        lower.copy_from_slice(power.col_as_slice(j));
     }
     for sample in 0..q {
-        for j in 0..m + width {
+        for j in 0..n_given {
             let column = if j < m { n + sample * m + j } else { n + height + sample * width + (j - m) };
-            for i in 0..m {
-                whole[(sample * m + i, column)] = direct[(i, j)];
-                for after in sample + 1..q {
-                    whole[(after * m + i, column)] = later[after - sample - 1][(i, j)];
-                }
-            }
-            for i in 0..n {
-                whole[(height + i, column)] = powers.reached[q - 1 - sample][(i, j)];
-            }
+            let (upper, lower) = whole.col_as_slice_mut(column).split_at_mut(height);
+            let (now, after) = upper[sample * m..].split_at_mut(m);
+            now.copy_from_slice(direct.col_as_slice(j));
+            after.copy_from_slice(&later.col_as_slice(j)[..after.len()]);
+            lower.copy_from_slice(powers.reached.col_as_slice((q - 1 - sample) * n_given + j));
         }
     }
-    BlockMap { seen, power: powers.last, whole }
+    BlockMap { seen: powers.seen, power, whole }
 }
 
 impl Steady {
@@ -343,23 +373,21 @@ impl Steady {
         let n_given = sample.state.ncols() - n;
         let powers = Powers::new(&sample, n, q);
         let direct = |map: &SampleMap| map.innovations.as_ref().subcols(n, n_given).to_owned();
-        let given = &powers.reached[0];
-        let mut limits = Vec::with_capacity(lanes);
+        let given_of = |map: &SampleMap| map.state.as_ref().subcols(n, n_given).to_owned();
+        let given = given_of(&sample);
+        let limits = limit.covariances(&closed)?;
         let (mut ds, mut dk) = (Vec::new(), Vec::new());
         let mut d_maps = Vec::with_capacity(lanes);
-        for lane in 0..lanes {
-            let dp = limit.covariance(lane, &closed)?;
-            let updated = limit.update(lane, &dp);
+        for (lane, dp) in limits.iter().enumerate() {
+            let updated = limit.update(lane, dp);
             let d_sample = limit.d_map(lane, &updated);
-            let d_powers = powers.derivative(&sample, &d_sample, n);
-            let d_given = d_sample.state.as_ref().subcols(n, n_given);
-            let later: Vec<Mat<f64>> = (0..q).map(|k| &d_powers.seen[k] * given + &powers.seen[k] * d_given).collect();
+            let d_powers = powers.derivative(&d_sample, n);
+            let later = &d_powers.seen * &given + &powers.seen * given_of(&d_sample);
             d_maps.push(block_map(d_powers, &direct(&d_sample), &later, m));
             ds.extend(&updated.ds);
             dk.extend(updated.dk.into_iter().flatten());
-            limits.push(dp);
         }
-        let later: Vec<Mat<f64>> = powers.seen.iter().map(|seen| seen * given).collect();
+        let later = &powers.seen * &given;
         let map = block_map(powers, &direct(&sample), &later, m);
         let shares: Vec<f64> = (0..lanes * m).map(|at| 0.5 * ds[at] / self.gains.s[at % m]).collect();
         let walk = Walk { map: &map, d_maps: &d_maps, shares: &shares, n_kept: self.memory / q };
@@ -386,6 +414,7 @@ impl Steady {
 
     /// The derivative of what the covariance at the beginning changes, by parameter.
     #[allow(clippy::too_many_arguments, reason = "the value and the derivative of each part")]
+    #[inline(always)]
     fn correction_slope(
         &self,
         map: &BlockMap,
@@ -407,53 +436,55 @@ impl Steady {
         // U = (I + D S)^-1
         let inverse = PartialPivLu::new(system.as_ref()).solve(Mat::<f64>::identity(n, n));
         let spread = &inverse * &difference;
-        // g = T^T e, backwards over the blocks that still feel the beginning.
-        let mut g = Mat::<f64>::zeros(n, 1);
-        let mut dg = vec![Mat::<f64>::zeros(n, 1); d_maps.len()];
+        // g = T^T e, backwards over the blocks that still feel the beginning: (e, g) of a block gives g before it.
+        let (height, lanes) = (map.seen.nrows(), d_maps.len());
+        let m = shares.len() / lanes.max(1);
+        let mut ahead = vec![0.0; height + n];
+        let mut d_ahead = vec![ahead.clone(); lanes];
         // T^T de, with innovations that are not scaled anew.
-        let mut felt = dg.clone();
-        let m = shares.len() / d_maps.len().max(1);
-        for (e, d_e) in walked.kept.iter().zip(&walked.d_kept).rev() {
-            for ((lane, felt), d_e) in felt.iter_mut().enumerate().zip(d_e) {
-                let shares = &shares[lane * m..(lane + 1) * m];
-                let d_e = Mat::from_fn(e.nrows(), 1, |i, _| d_e[(i, 0)] + shares[i % m] * e[(i, 0)]);
-                *felt = map.seen.transpose() * d_e + map.power.transpose() * &*felt;
+        let mut felt_ahead = d_ahead.clone();
+        let mut next = vec![0.0; n];
+        let blocks = walked.kept.chunks_exact(height).zip(walked.d_kept.chunks_exact(height * lanes));
+        for (e, d_e) in blocks.rev() {
+            ahead[..height].copy_from_slice(e);
+            for (lane, d_e) in d_e.chunks_exact(height).enumerate() {
+                let (d_ahead, felt) = (&mut d_ahead[lane], &mut felt_ahead[lane]);
+                d_ahead[..height].copy_from_slice(d_e);
+                let shares = shares[lane * m..(lane + 1) * m].iter().cycle();
+                felt.iter_mut()
+                    .zip(d_e)
+                    .zip(e)
+                    .zip(shares)
+                    .for_each(|(((felt, d_e), e), share)| *felt = d_e + share * e);
+                for (j, next) in next.iter_mut().enumerate() {
+                    *next = d_maps[lane].back(j, &ahead) + map.back(j, d_ahead);
+                }
+                d_ahead[height..].copy_from_slice(&next);
+                next.iter_mut().enumerate().for_each(|(j, next)| *next = map.back(j, felt));
+                felt[height..].copy_from_slice(&next);
             }
-            for ((dg, d_map), d_e) in dg.iter_mut().zip(d_maps).zip(d_e) {
-                *dg = d_map.seen.transpose() * e
-                    + map.seen.transpose() * d_e
-                    + d_map.power.transpose() * &g
-                    + map.power.transpose() * &*dg;
-            }
-            g = map.seen.transpose() * e + map.power.transpose() * &g;
+            next.iter_mut().enumerate().for_each(|(j, next)| *next = map.back(j, &ahead));
+            ahead[height..].copy_from_slice(&next);
         }
+        let state = |ahead: &Vec<f64>| Mat::from_fn(n, 1, |i, _| ahead[height + i]);
+        let (g, felt): (Mat<f64>, Vec<Mat<f64>>) = (state(&ahead), felt_ahead.iter().map(state).collect());
         let v = &spread * &g;
         let u = inverse.transpose() * &g;
         let pulled = &seen * &inverse;
-        let seen_power = &seen * &map.power;
-        let transposed = map.power.transpose().to_owned();
         let form = |a: &Mat<f64>, x: &Mat<f64>| (x.transpose() * a * x)[(0, 0)];
-        let trace = |a: &Mat<f64>, b: &Mat<f64>| -> f64 {
-            (0..n).map(|i| (0..n).map(|j| a[(i, j)] * b[(j, i)]).sum::<f64>()).sum()
+        // tr((v v^T + N) dS) for all parameters at once: with Y = A Y A^T + v v^T + N it is 2 tr(Y (dE^T E + dA^T S A)).
+        let weight = sums_of_powers(&map.power, vec![&v * v.transpose() + &spread])?.swap_remove(0);
+        let pull = above(&map.seen, &(&seen * &map.power)) * weight;
+        let of_lane = |(lane, d_map): (usize, &BlockMap)| {
+            let d_difference = square_mat(&begin.dp[lane], n) - &limits[lane];
+            let d_sensitivity: f64 = (0..n).map(|j| dot(d_map.whole.col_as_slice(j), pull.col_as_slice(j))).sum();
+            let along: f64 = (0..n).map(|i| v[(i, 0)] * d_ahead[lane][height + i]).sum();
+            along + 0.5 * (form(&d_difference, &u) - trace_of_product(&pulled, &d_difference)) - d_sensitivity
         };
-        let gradient: Option<Vec<f64>> = d_maps
-            .iter()
-            .enumerate()
-            .map(|(lane, d_map)| {
-                let half = d_map.seen.transpose() * &map.seen + d_map.power.transpose() * &seen_power;
-                let d_seen = sum_of_powers(&transposed, symmetric_sum(&half))?;
-                let d_difference = square_mat(&begin.dp[lane], n) - &limits[lane];
-                let along = (0..n).map(|i| v[(i, 0)] * dg[lane][(i, 0)]).sum::<f64>();
-                Some(
-                    along + 0.5 * (form(&d_difference, &u) - form(&d_seen, &v))
-                        - 0.5 * (trace(&pulled, &d_difference) + trace(&spread, &d_seen)),
-                )
-            })
-            .collect();
-        let lanes = d_maps.len();
+        let gradient = d_maps.iter().enumerate().map(of_lane).collect();
         let spread_felt: Vec<Mat<f64>> = felt.iter().map(|felt| &spread * felt).collect();
         let information = Mat::from_fn(lanes, lanes, |a, b| (felt[a].transpose() * &spread_felt[b])[(0, 0)]);
-        Some(CorrectionSlope { gradient: gradient?, information })
+        Some(CorrectionSlope { gradient, information })
     }
 }
 
@@ -481,9 +512,9 @@ struct Walked {
     /// `sum of de de / s`, unscaled.
     information: Mat<f64>,
     dx: Vec<Vec<f64>>,
-    /// Scaled innovations of the first blocks, and their derivatives by block and parameter.
-    kept: Vec<Mat<f64>>,
-    d_kept: Vec<Vec<Mat<f64>>>,
+    /// Scaled innovations of the first blocks, and their derivatives: `[block][parameter][innovation]`.
+    kept: Vec<f64>,
+    d_kept: Vec<f64>,
 }
 
 impl Walk<'_> {
@@ -539,9 +570,8 @@ impl Walk<'_> {
                 slopes.push(&self.map.seen * before + driven.as_ref().subrows(lane * rows, height));
             }
             for at in 0..n_here.min(self.n_kept.saturating_sub(first)) {
-                let column = |a: &Mat<f64>| a.as_ref().subcols(at, 1).to_owned();
-                walked.kept.push(column(&innovations));
-                walked.d_kept.push(slopes.iter().map(column).collect());
+                walked.kept.extend(innovations.col_as_slice(at));
+                slopes.iter().for_each(|slopes| walked.d_kept.extend(slopes.col_as_slice(at)));
             }
             for at in 0..n_here {
                 let e = innovations.col_as_slice(at);
