@@ -396,7 +396,7 @@ fn turn(before: f64, here: f64, after: f64) -> Option<Extremum> {
     let fraction = 0.5 * (before - after) / bend;
     let is_turning = here.abs() <= before.abs() && here.abs() <= after.abs() && bend * here > 0.0;
     (is_turning && fraction.abs() <= 1.0)
-        .then(|| Extremum { fraction, value: here - 0.25 * (before - after) * fraction })
+        .then_some(Extremum { fraction, value: here - 0.25 * (before - after) * fraction })
 }
 
 /// The extrema between 0 and 1 of the cubic with the given values and slopes there.

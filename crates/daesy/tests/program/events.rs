@@ -1496,10 +1496,10 @@ fn an_angle_that_jumps_with_the_last_digit_is_solved_for() {
 /// Four disks with clutches between them, the last two at rest, exactly, until 0.4: relations between them say nothing
 /// there, and no band is so narrow that it holds them. The torque 10 sin(5 t) on the first disk gives all of them
 /// together 2 (1 - cos(5 t)); the first clutch slips from the start on and gives the second disk the integral of
-/// 2 sin(6.283 t). With other numbers, a crossing was looked for before the step in which it lay, and time ran backwards.
+/// 2 sin(2 pi t). With other numbers, a crossing was looked for before the step in which it lay, and time ran backwards.
 #[test]
 fn disks_that_rest_exactly_between_clutches_hold_nothing_up() {
-    for (inertia, torque, force) in [(1.0, 5.0, 6.283), (0.3, 20.0, 0.3)] {
+    for (inertia, torque, force) in [(1.0, 5.0, std::f64::consts::TAU), (0.3, 20.0, 0.3)] {
         let clutch = format!(
             "connector Flange Real phi; flow Real tau; end Flange;
         model Disk Flange a, b; Real w(start=0, fixed=true);
