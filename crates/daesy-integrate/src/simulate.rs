@@ -375,13 +375,18 @@ impl Pace {
 /// Units of progress that the time span is divided into.
 const PROGRESS: u64 = 1000;
 
-/// Whether two rows at the same time differ by more than rounding, given the largest size of each quantity so far.
-fn is_jump(before: &[f64], after: &[f64], sizes: &[f64]) -> bool {
-    before.iter().zip(after).zip(sizes).any(|((before, after), size)| {
-        let size = before.abs().max(after.abs()).max(*size).max(1e-6);
-        (before - after).abs() > 1e-9 * size
-    })
+/// What differs between two rows at the same time by more than rounding, given the largest size of each quantity so far.
+fn differences(before: &[f64], after: &[f64], sizes: &[f64]) -> Vec<usize> {
+    let is_different = |&at: &usize| {
+        let size = before[at].abs().max(after[at].abs()).max(sizes[at]).max(1e-6);
+        (before[at] - after[at]).abs() > 1e-9 * size
+    };
+    (0..before.len()).filter(is_different).collect()
 }
+
+/// Differences below this may be rounding errors of what a quantity is computed from, which may be much larger than the
+/// quantity itself.
+const FAINT: f64 = 1e-9;
 
 /// Integrates a system from its consistent start.
 ///
@@ -892,6 +897,18 @@ impl Run<'_, '_> {
         Ok(Course::Continues)
     }
 
+    /// Whether rows before and after an event at the point reached differ by more than rounding. A sum of large terms
+    /// that is zero differs from itself by their rounding, not by its own.
+    fn is_jump(&mut self, before: &[f64], after: &[f64], sizes: &[f64]) -> bool {
+        let different = differences(before, after, sizes);
+        let by = |at: usize| (before[at] - after[at]).abs();
+        if different.iter().all(|&at| by(at) <= FAINT) && !different.is_empty() {
+            let rounding = self.stepper.rounding_of_observed();
+            return different.iter().any(|&at| by(at) > rounding[at]);
+        }
+        !different.is_empty()
+    }
+
     /// Rows before and after, where something jumps or `is_wanted`; gives the row after. An event that follows another
     /// within rounding of its time, as when a brake lets go and then turns, belongs to that: what was between them
     /// lasted no time.
@@ -902,7 +919,7 @@ impl Run<'_, '_> {
         after: Vec<f64>,
         is_wanted: bool,
     ) -> Result<Option<usize>, IntegrateError> {
-        if !is_wanted && !is_jump(&before, &after, &simulation.sizes) {
+        if !is_wanted && !self.is_jump(&before, &after, &simulation.sizes) {
             return Ok(None);
         }
         let time = self.stepper.now.time;

@@ -865,6 +865,26 @@ impl<'s, 'i> Stepper<'s, 'i> {
         row
     }
 
+    /// How far observed quantities at the point reached may be off because states and unknowns are rounded: the most that
+    /// they change where each of these moves by a few units in the last place, up or down, in two patterns of signs.
+    pub(crate) fn rounding_of_observed(&mut self) -> Vec<f64> {
+        const UNITS: f64 = 32.0 * f64::EPSILON;
+        let here = self.observe_here();
+        let mut rounding = vec![0.0f64; here.len()];
+        for period in [2, 3] {
+            let mut place = self.now.clone();
+            for (at, value) in place.states.iter_mut().chain(&mut place.unknowns).enumerate() {
+                *value *= if at % period == 0 { 1.0 + UNITS } else { 1.0 - UNITS };
+            }
+            let mut there = vec![0.0; here.len()];
+            self.model.evaluate(Part::Observed, &place, &mut there);
+            for (rounding, (here, there)) in rounding.iter_mut().zip(here.iter().zip(&there)) {
+                *rounding = rounding.max((here - there).abs());
+            }
+        }
+        rounding
+    }
+
     /// Observed quantities at a place with the modes at hand.
     pub(crate) fn observe(&mut self, place: &Place) -> Vec<f64> {
         self.evaluate_at(Part::Observed, place)
