@@ -111,7 +111,8 @@ fn race<M: ParametricModel>(name: &str, model: &M, theta: &[f64]) {
     let value = likelihood.evaluate(theta).expect("it has a value").log_likelihood;
     let every_gain = exact.evaluate(theta).expect("it has a value").log_likelihood;
     let plain = best_of(6, || likelihood.evaluate(theta));
-    let with_gradient = best_of(6, || likelihood.slope(theta));
+    let with_gradient = best_of(6, || likelihood.gradient(theta));
+    let with_curvature = best_of(6, || likelihood.slope(theta));
     let with_scores = best_of(3, || likelihood.expand(theta));
     let without_switch = best_of(3, || exact.evaluate(theta));
     let gradient_without_switch = best_of(3, || exact.expand(theta));
@@ -133,7 +134,8 @@ fn race<M: ParametricModel>(name: &str, model: &M, theta: &[f64]) {
     println!("{name}: {} states, {} unknowns, {N_SAMPLES} samples of {m}", discrete.transition.nrows(), theta.len());
     println!("  daesy             {:>9.0} ns per sample, log-likelihood {value:.9}", per_sample(plain));
     println!("  daesy, gradient   {:>9.0} ns per sample", per_sample(with_gradient));
-    println!("  daesy, and scores {:>9.0} ns per sample", per_sample(with_scores));
+    println!("  and curvature     {:>9.0} ns per sample", per_sample(with_curvature));
+    println!("  and scores        {:>9.0} ns per sample", per_sample(with_scores));
     println!(
         "  without the switch to a steady gain: {:.0} ns, with gradient {:.0} ns, value {every_gain:.9}",
         per_sample(without_switch),

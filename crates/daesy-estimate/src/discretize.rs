@@ -15,8 +15,12 @@
 //!
 //! `A` is balanced by powers of two first, so that units do not matter.
 
+mod backwards;
+
 use faer::linalg::matmul::matmul;
 use faer::{Accum, Mat, Par};
+
+pub(crate) use backwards::discretize_backwards;
 
 /// A linear stochastic differential equation `dx = (A x + B u) dt + dw`, `E dw dw^T = Q dt`; also a derivative of one.
 #[derive(Clone, Debug)]
@@ -96,19 +100,17 @@ pub fn discretize_with_derivatives(
     let balanced = scaled(model, &units, step);
     let directions: Vec<ContinuousModel> =
         derivatives.iter().map(|direction| scaled(direction, &units, step)).collect();
-    let size = one_norm(&balanced.dynamics);
-    let doublings = if size > SHORT { (size / SHORT).log2().ceil() } else { 0.0 };
-    if !(0.0..=1000.0).contains(&doublings) {
+    let Some(doublings) = n_doublings(&balanced.dynamics) else {
         let nothing = |model: &ContinuousModel| DiscreteModel {
             transition: filled(&model.dynamics, f64::NAN),
             inputs: vec![filled(&model.input, f64::NAN); degree + 1],
             covariance: filled(&model.intensity, f64::NAN),
         };
         return DiscreteJet { value: nothing(model), derivatives: derivatives.iter().map(nothing).collect() };
-    }
-    let mut length = (-doublings).exp2();
+    };
+    let mut length = (-(doublings as f64)).exp2();
     let mut jet = short_step(&balanced, &directions, length, degree);
-    for _ in 0..doublings as usize {
+    for _ in 0..doublings {
         double(&mut jet, length);
         length *= 2.0;
     }
@@ -117,6 +119,14 @@ pub fn discretize_with_derivatives(
         unscale(derivative, &units, step);
     }
     jet
+}
+
+/// How often a step must be halved until its series converge fast; `None` where the norm of `A h` is not finite or
+/// beyond all reason.
+fn n_doublings(a: &Mat<f64>) -> Option<usize> {
+    let size = one_norm(a);
+    let doublings = if size > SHORT { (size / SHORT).log2().ceil() } else { 0.0 };
+    (0.0..=1000.0).contains(&doublings).then_some(doublings as usize)
 }
 
 fn filled(like: &Mat<f64>, value: f64) -> Mat<f64> {
@@ -368,6 +378,17 @@ pub fn stationary_covariance(model: &ContinuousModel, derivatives: &[ContinuousM
     if !(size > 0.0 && size.is_finite()) {
         return None;
     }
+    if n == 1 {
+        // In closed form: filters of first order are the most frequent ones.
+        let rate = -2.0 * model.dynamics[(0, 0)];
+        let value = Mat::from_fn(1, 1, |_, _| model.intensity[(0, 0)] / rate);
+        let moved = |direction: &ContinuousModel| {
+            let forced = 2.0 * direction.dynamics[(0, 0)] * value[(0, 0)] + direction.intensity[(0, 0)];
+            Mat::from_fn(1, 1, |_, _| forced / rate)
+        };
+        let derivatives = derivatives.iter().map(moved).collect();
+        return (rate > 0.0).then_some(StationaryJet { value, derivatives });
+    }
     let units = balancing(&model.dynamics);
     let solve = |intensity: &Mat<f64>| -> Option<Mat<f64>> {
         let step = discretize(&without_input(&model.dynamics, intensity), 1.0 / size, 0);
@@ -522,5 +543,21 @@ mod tests {
         assert!(distance(&jet.derivatives[0], &difference) < 1e-8);
         model.dynamics[(0, 0)] = 30.0;
         assert!(stationary_covariance(&model, &[]).is_none());
+        // One state: as part of two that do not know of each other.
+        let one = |a: f64, q: f64| ContinuousModel {
+            dynamics: Mat::from_fn(1, 1, |_, _| a),
+            input: Mat::zeros(1, 0),
+            intensity: Mat::from_fn(1, 1, |_, _| q),
+        };
+        let two = |a: f64, q: f64, other: f64| ContinuousModel {
+            dynamics: Mat::from_fn(2, 2, |i, j| if i == j { [a, other][i] } else { 0.0 }),
+            input: Mat::zeros(2, 0),
+            intensity: Mat::from_fn(2, 2, |i, j| if i == j { [q, -other][i] } else { 0.0 }),
+        };
+        let alone = stationary_covariance(&one(-0.7, 1.3), &[one(0.4, -0.2)]).expect("it is stable");
+        let beside = stationary_covariance(&two(-0.7, 1.3, -1.0), &[two(0.4, -0.2, 0.0)]).expect("it is stable");
+        assert!((alone.value[(0, 0)] - beside.value[(0, 0)]).abs() < 1e-14);
+        assert!((alone.derivatives[0][(0, 0)] - beside.derivatives[0][(0, 0)]).abs() < 1e-14);
+        assert!(stationary_covariance(&one(0.3, 1.0), &[]).is_none());
     }
 }

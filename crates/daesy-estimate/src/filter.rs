@@ -24,6 +24,9 @@
 //! only the value of the likelihood or its gradient is wanted, and nothing of single samples, long stretches of such
 //! samples are taken as a whole (`stretch`).
 
+mod backwards;
+mod tape;
+
 use std::f64::consts::PI;
 use std::sync::OnceLock;
 
@@ -37,7 +40,10 @@ use crate::kernel::{
 use crate::scores::ExperimentScores;
 use crate::start::{StartJet, StartState};
 use crate::state_space::{SignalTerms, StateSpace};
-use crate::stretch::{Block, BlockSums, Steady, StretchSlope, Tangent, predict_factor, shrink};
+use crate::stretch::{Block, BlockSums, Steady, StretchRecord, StretchSlope, Tangent, predict_factor, shrink};
+pub(crate) use backwards::{Bars, FilterSlope, correct_backwards, run_backwards, spread_backwards};
+pub(crate) use tape::SteadyCopy;
+use tape::{Mark, Taken, Tape};
 
 /// How the filter runs.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -208,6 +214,9 @@ pub(crate) struct RunOptions {
     pub with_diffuse_derivatives: bool,
     /// One-step predictions and innovations.
     pub with_record: bool,
+    /// What the way back needs, with the columns of an unknown start where its prior variance is infinite; without
+    /// forward derivatives.
+    pub with_tape: bool,
 }
 
 /// One-step predictions; `[sample][measurement]`, NaN where nothing was measured.
@@ -240,6 +249,8 @@ pub(crate) struct RunSums {
     /// Derivatives of the normal matrix.
     pub d_normal_matrix: Vec<Mat<f64>>,
     pub record: Innovations,
+    /// Of a run that is to be gone back over.
+    pub tape: Option<Tape>,
 }
 
 /// Gains of one sample, for the steady state.
@@ -312,6 +323,13 @@ impl<'m> State<'m> {
             square(&mut self.p, &self.s, self.model.n);
             self.is_p_fresh = true;
         }
+    }
+
+    /// The state, and the columns of an unknown start where a tape keeps them.
+    #[inline(always)]
+    fn kept(&self, with_columns: bool) -> impl Iterator<Item = &[f64]> {
+        let columns = self.columns.iter().filter(move |_| with_columns);
+        std::iter::once(&self.x[..]).chain(columns.map(|column| &column[..]))
     }
 
     /// Means over a step.
@@ -507,6 +525,7 @@ impl RunSums {
             normal_vector: vec![0.0; q],
             d_normal_matrix: vec![Mat::zeros(q, q); n_d_columns],
             record: Innovations::default(),
+            tape: None,
         }
     }
 }
@@ -750,6 +769,10 @@ struct Way<'m> {
     sums: RunSums,
     /// Entries of the inputs that measurements see directly.
     orders: usize,
+    /// Where the run is to be gone back over.
+    tape: Option<Tape>,
+    /// Whether the tape keeps the columns of an unknown start.
+    with_columns: bool,
 }
 
 impl<'m> Way<'m> {
@@ -759,17 +782,10 @@ impl<'m> Way<'m> {
         let experiment = data.experiment;
         let n = model.n;
         let lanes = if options.with_derivatives { model.n_theta } else { 0 };
-        let mut state = State::new(model, data.start, options);
-        for segment in 0..experiment.segment_of.first().copied().unwrap_or(0) {
-            if let Some(at) = data.step_of[segment] {
-                state.predict_means(&model.steps[at], data.inputs_of(segment), &data.d_inputs_of(segment));
-                state.predict_covariances(at);
-            }
-            state.kick(&experiment.segments[segment].kick);
-        }
+        let state = State::new(model, data.start, options);
         let q = state.n_delta;
         let width = (experiment.degree + 1) * experiment.n_inputs;
-        Self {
+        let mut way = Self {
             gains: Gains::default(),
             previous: Gains::default(),
             pace: Pace { is_steady: false, last_change: f64::INFINITY, last_step: None },
@@ -784,8 +800,43 @@ impl<'m> Way<'m> {
             },
             sums: RunSums::new(lanes, q, state.d_columns.len()),
             orders: model.measurements.first().map_or(0, |row| row.feed.len().min(width)),
+            tape: options.with_tape.then(Tape::default),
+            with_columns: data.is_diffuse,
             state,
+        };
+        for segment in 0..experiment.segment_of.first().copied().unwrap_or(0) {
+            if let Some(at) = data.step_of[segment] {
+                way.predict_means(data, segment, at, &data.d_inputs_of(segment));
+                way.predict_covariances(at);
+            }
+            way.kick(data, segment);
         }
+        way
+    }
+
+    #[inline(always)]
+    fn predict_means(&mut self, data: &RunData<'_>, segment: usize, step_at: usize, d_inputs: &[&[f64]]) {
+        if let Some(tape) = &mut self.tape {
+            tape.add(self.state.kept(self.with_columns), Mark::Moved { step_at, segment });
+        }
+        self.state.predict_means(&self.state.model.steps[step_at], data.inputs_of(segment), d_inputs);
+    }
+
+    #[inline(always)]
+    fn predict_covariances(&mut self, step_at: usize) {
+        if let Some(tape) = &mut self.tape {
+            tape.add([&self.state.s[..]], Mark::Spread { step_at });
+        }
+        self.state.predict_covariances(step_at);
+    }
+
+    #[inline(always)]
+    fn kick(&mut self, data: &RunData<'_>, segment: usize) {
+        let areas = &data.experiment.segments[segment].kick;
+        if let Some(tape) = self.tape.as_mut().filter(|_| !areas.is_empty()) {
+            tape.add([], Mark::Kicked { segment });
+        }
+        self.state.kick(areas);
     }
 
     /// Takes the measurements of a sample, one by one.
@@ -798,7 +849,7 @@ impl<'m> Way<'m> {
         inputs: &[f64],
         d_inputs: &[&[f64]],
     ) -> Result<(), EstimateError> {
-        let Self { state, gains, previous, pace, work, sums, orders } = self;
+        let Self { state, gains, previous, pace, work, sums, orders, tape, with_columns } = self;
         let (model, experiment, orders) = (state.model, data.experiment, *orders);
         let (m, lanes) = (model.measurements.len(), work.ds.len());
         let values = &experiment.measurements[sample * m..(sample + 1) * m];
@@ -834,8 +885,12 @@ impl<'m> Way<'m> {
                 sums.n_redundant += 1;
                 continue;
             };
-            state.correct_columns(&reading, s, gains, work, sums);
             let e = reading.error();
+            if let Some(tape) = tape {
+                let mark = Mark::Taken(Taken { sample, at, e, s, is_counted, is_steady: pace.is_steady });
+                tape.add(state.kept(*with_columns).chain([&work.gain[..]]), mark);
+            }
+            state.correct_columns(&reading, s, gains, work, sums);
             add_scaled(&mut state.x, e, &work.gain);
             if options.with_record {
                 let last = sums.record.innovations.len() - 1;
@@ -858,32 +913,30 @@ impl<'m> Way<'m> {
 
     /// Goes on to the next sample; gives the step, where it is a single one.
     #[inline(always)]
-    fn advance(&mut self, data: &RunData<'_>, sample: usize, inputs: &[f64], d_inputs: &[&[f64]]) -> Option<usize> {
+    fn advance(&mut self, data: &RunData<'_>, sample: usize, d_inputs: &[&[f64]]) -> Option<usize> {
         let experiment = data.experiment;
-        let model = self.state.model;
         let segment = experiment.segment_of[sample];
         let end = experiment.segment_of.get(sample + 1).copied().unwrap_or(segment);
         let mut only_step = None;
         for piece in segment..end {
             if let Some(at) = data.step_of[piece] {
-                let step = &model.steps[at];
                 if piece == segment {
-                    self.state.predict_means(step, inputs, d_inputs);
+                    self.predict_means(data, piece, at, d_inputs);
                 } else {
-                    self.state.predict_means(step, data.inputs_of(piece), &data.d_inputs_of(piece));
+                    self.predict_means(data, piece, at, &data.d_inputs_of(piece));
                 }
                 only_step = if piece == segment && end == segment + 1 { Some(at) } else { None };
-                if self.pace.is_steady && only_step == self.pace.last_step && only_step.is_some() {
-                    continue;
-                }
-                if self.pace.is_steady {
+                let goes_on = self.pace.is_steady && only_step == self.pace.last_step && only_step.is_some();
+                if self.pace.is_steady && !goes_on {
                     // The pattern of steps changes: the covariance goes on from where it converged.
                     self.pace.break_off();
-                    restore(&mut self.state, &self.gains, model);
+                    restore(&mut self.state, &self.gains, &mut self.tape);
                 }
-                self.state.predict_covariances(at);
+                if !goes_on {
+                    self.predict_covariances(at);
+                }
             }
-            self.state.kick(&experiment.segments[piece].kick);
+            self.kick(data, piece);
         }
         only_step
     }
@@ -899,16 +952,19 @@ fn run_inlined(
     let experiment = data.experiment;
     let mut way = Way::new(model, data, options);
     let (n, m, lanes, q) = (model.n, model.measurements.len(), way.work.ds.len(), way.state.n_delta);
-    let may_sum = lanes == 0 || options.is_summed && data.d_inputs.is_empty();
+    let has_slopes = lanes > 0 || options.with_tape;
+    let may_sum = !has_slopes || (options.is_summed || options.with_tape) && data.d_inputs.is_empty();
     let may_leap = may_sum && q + experiment.first_counted == 0 && !options.with_record && data.variances.is_none();
+    // Derivatives of gains converge later than gains, c k r^k instead of c r^k, which is not seen where none are there.
+    let steady_tolerance = if options.with_tape { 0.1 } else { 1.0 } * filter.steady_tolerance;
     let mut next = 0;
     let mut leap_at = if may_leap && filter.steady_tolerance > 0.0 { 0 } else { usize::MAX };
     while next < experiment.times.len() {
         let is_steady = way.pace.is_steady;
         if let (true, true, Some(step_at)) = (is_steady && lanes == 0, leap_at < usize::MAX, way.pace.last_step) {
-            next = coast(&mut way.state, data, &way.gains, step_at, next, &mut way.sums);
+            next = coast(&mut way, data, step_at, next);
         } else if next >= leap_at && (lanes == 0 || !is_steady) {
-            match leap(&mut way.state, data, filter, next, &mut way.sums) {
+            match leap(&mut way, data, filter, next) {
                 Leap::Over { end, step_at, steady, slope } => {
                     next = end;
                     leap_at = end + 1;
@@ -924,16 +980,20 @@ fn run_inlined(
         let segment = experiment.segment_of[sample];
         let (inputs, d_inputs) = (data.inputs_of(segment), data.d_inputs_of(segment));
         way.take(data, options, sample, inputs, &d_inputs)?;
-        let only_step = way.advance(data, sample, inputs, &d_inputs);
+        let only_step = way.advance(data, sample, &d_inputs);
         if !way.state.x.iter().all(|x| x.is_finite()) {
             return Err(EstimateError::Overflow { time: experiment.times[sample] });
         }
         if !way.pace.is_steady && filter.steady_tolerance > 0.0 && data.variances.is_none() {
-            way.pace.look(&way.gains, &way.previous, only_step, filter.steady_tolerance, [n, m, lanes]);
+            way.pace.look(&way.gains, &way.previous, only_step, steady_tolerance, [n, m, lanes]);
         }
         way.pace.last_step = only_step;
     }
+    if let Some(tape) = &mut way.tape {
+        tape.add([&way.state.s[..]], Mark::Ended);
+    }
     let mut sums = way.sums;
+    sums.tape = way.tape;
     for a in 0..lanes + q {
         for b in 0..a {
             sums.information[(b, a)] = sums.information[(a, b)];
@@ -952,13 +1012,8 @@ enum Leap<'m> {
 
 /// Takes the samples from `first` on as a whole, as long as they are complete and one step apart.
 #[inline(always)]
-fn leap<'m>(
-    state: &mut State<'m>,
-    data: &RunData<'_>,
-    filter: &FilterOptions,
-    first: usize,
-    sums: &mut RunSums,
-) -> Leap<'m> {
+fn leap<'m>(way: &mut Way<'m>, data: &RunData<'_>, filter: &FilterOptions, first: usize) -> Leap<'m> {
+    let Way { state, sums, tape, .. } = way;
     let model = state.model;
     let m = model.measurements.len();
     let Some(step_at) = data.step_of.get(data.experiment.segment_of[first]).copied().flatten().filter(|_| m > 0) else {
@@ -984,11 +1039,15 @@ fn leap<'m>(
         // Nearer to the limit it goes better.
         return Leap::NotBefore(first + first.clamp(4, 64));
     };
-    let mut kept = vec![0.0; steady.memory * m];
     let mut x = state.x.clone();
-    let blocks = steady.block.filter(data, first, end, &mut x, &mut kept);
+    let n_kept = steady.memory * m;
+    let mut record = match tape {
+        Some(_) => steady.block.record(&(first..end)),
+        None => StretchRecord { first, x: Vec::new(), e: vec![0.0; n_kept] },
+    };
+    let blocks = steady.block.filter(data, first..end, &mut x, &mut record.e, &mut record.x);
     let logs: f64 = steady.gains.s.iter().map(|s| (2.0 * PI * s).ln()).sum();
-    let gain = 0.5 * (correction.twice_gain(&kept) - blocks.squares - logs * blocks.n_samples as f64);
+    let gain = 0.5 * (correction.twice_gain(&record.e[..n_kept]) - blocks.squares - logs * blocks.n_samples as f64);
     if !gain.is_finite() || !x.iter().all(|x| x.is_finite()) {
         // Sample by sample it shows where.
         return Leap::NotBefore(end + 1);
@@ -1005,6 +1064,9 @@ fn leap<'m>(
         sums.information += &slope.information;
         (state.dx, state.dp) = (std::mem::take(&mut slope.end.dx), std::mem::take(&mut slope.end.dp));
     }
+    if let Some(tape) = tape {
+        tape.add([&state.s[..]], Mark::Leapt { step_at, record });
+    }
     sums.log_likelihood += gain;
     sums.n_counted += m * blocks.n_samples;
     state.x = x;
@@ -1015,14 +1077,8 @@ fn leap<'m>(
 
 /// Goes on with constant gains as long as samples are complete and one step apart; gives the first sample that is left.
 #[inline(always)]
-fn coast(
-    state: &mut State<'_>,
-    data: &RunData<'_>,
-    gains: &Gains,
-    step_at: usize,
-    first: usize,
-    sums: &mut RunSums,
-) -> usize {
+fn coast(way: &mut Way<'_>, data: &RunData<'_>, step_at: usize, first: usize) -> usize {
+    let Way { state, gains, sums, tape, .. } = way;
     let m = state.model.measurements.len();
     let end =
         if data.step_of[data.experiment.segment_of[first]] == Some(step_at) { data.stretch_ends[first] } else { first };
@@ -1031,10 +1087,16 @@ fn coast(
     }
     let mut x = state.x.clone();
     let block = Block::new(state.model, step_at, &gains.s, &gains.k);
-    let BlockSums { n_samples, squares } = block.filter(data, first, end, &mut x, &mut []);
+    let samples = if tape.is_some() { first..end } else { first..first };
+    let mut record = block.record(&samples);
+    let BlockSums { n_samples, squares } = block.filter(data, first..end, &mut x, &mut record.e, &mut record.x);
     if !squares.is_finite() || !x.iter().all(|x| x.is_finite()) {
         // Sample by sample it shows where.
         return first;
+    }
+    if let Some(tape) = tape {
+        let gains = SteadyCopy { s: gains.s.clone(), k: gains.k.clone() };
+        tape.add([], Mark::Coasted { step_at, record, block: Box::new(block), gains });
     }
     sums.log_likelihood -= 0.5 * (squares + gains.log.iter().sum::<f64>() * n_samples as f64);
     sums.n_counted += m * n_samples;
@@ -1044,12 +1106,16 @@ fn coast(
 
 /// Nothing is lost in the steady state: `S` and `dP` stay as predicted when it was reached, and take the measurements
 /// of the sample that was left out of them.
-fn restore(state: &mut State<'_>, gains: &Gains, model: &FilterModel) {
+fn restore(state: &mut State<'_>, gains: &Gains, tape: &mut Option<Tape>) {
+    let model = state.model;
     let n = model.n;
     let m = model.measurements.len();
     for (at, row) in model.measurements.iter().enumerate() {
         let s = gains.s[at];
         let gain = &gains.k[at * n..(at + 1) * n];
+        if let Some(tape) = tape {
+            tape.add([gain], Mark::Restored { at, s });
+        }
         state.refresh_p();
         let mut ph = vec![0.0; n];
         add_product(&mut ph, &state.p, &row.h);

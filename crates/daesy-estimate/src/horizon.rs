@@ -17,7 +17,7 @@ use faer::Mat;
 use crate::descriptor::ParametricModel;
 use crate::error::EstimateError;
 use crate::filter::RunData;
-use crate::likelihood::{Assembled, Likelihood, Scope};
+use crate::likelihood::{Assembled, Derivatives, Likelihood, Scope};
 use crate::online::{dot, fed, square_factor, times};
 use crate::smooth::Road;
 
@@ -133,7 +133,7 @@ impl<M: ParametricModel> Likelihood<'_, M> {
     /// # Errors
     /// As [`Likelihood::evaluate`].
     pub fn ahead(&self, theta: &[f64], horizons: &[Horizon]) -> Result<Vec<Vec<Ahead>>, EstimateError> {
-        let assembled = self.assemble(theta, false, Scope::Measured)?;
+        let assembled = self.assemble(theta, Derivatives::None, Scope::Measured)?;
         let mut all = Vec::new();
         for (at, start) in assembled.starts.iter().enumerate() {
             let found = match start.value.directions.ncols() {

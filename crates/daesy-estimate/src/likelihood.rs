@@ -9,21 +9,24 @@
 //! which adds `b^T A^-1 b / 2`; an infinite prior variance moreover subtracts `log det A / 2`, with `delta` in units of
 //! the measurements (`seen_start`). [@dejong1991; @durbin2012, sec. 7.2]
 //!
+//! Where only the gradient is wanted, it is found in one run backwards (`filter::backwards`), at a price that does not
+//! grow with the number of parameters; information and scores need a derivative of every innovation by every parameter.
+//!
 //! The information is the expected one given the past, `sum ( de^T de / s + ds^T ds / (2 s^2) )`, with `delta`
 //! eliminated.
 
 use faer::Mat;
 
 use crate::descriptor::{Coefficients, ModelLayout, ParametricModel, StartMode};
-use crate::discretize::{ContinuousModel, discretize_with_derivatives};
+use crate::discretize::{ContinuousModel, DiscreteModel, discretize_backwards, discretize_with_derivatives};
 use crate::error::EstimateError;
 use crate::experiment::{Experiment, InputJet, VarianceJet};
 use crate::filter::{
-    FilterModel, FilterOptions, FilterSpace, Innovations, RunData, RunOptions, RunSums, StepModel, ends_of_stretches,
-    run,
+    FilterModel, FilterOptions, FilterSlope, FilterSpace, Innovations, RunData, RunOptions, RunSums, StepModel,
+    ends_of_stretches, run, run_backwards,
 };
 use crate::free_start::FreeProjector;
-use crate::kernel::{flat, semidefinite_factor, trace_of_product};
+use crate::kernel::{dot, flat, matrix, semidefinite_factor, trace_of_product};
 use crate::observed::{Observed, Whole};
 use crate::scores::ScoreSeries;
 use crate::search::{Expansion, Objective};
@@ -81,6 +84,26 @@ pub struct LikelihoodSlope {
     pub gradient: Vec<f64>,
     /// The information matrix, or nearly so.
     pub curvature: Mat<f64>,
+}
+
+/// The likelihood with its gradient and nothing else.
+#[derive(Clone, Debug)]
+pub struct LikelihoodGradient {
+    /// The value.
+    pub value: LikelihoodValue,
+    /// Gradient.
+    pub gradient: Vec<f64>,
+}
+
+/// Which derivatives by parameters a model is assembled with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Derivatives {
+    /// None.
+    None,
+    /// Those of the continuous model and of starts, for a run backwards.
+    Continuous,
+    /// Those of steps, too.
+    All,
 }
 
 /// What of a state is wanted.
@@ -167,7 +190,7 @@ impl<'m, M: ParametricModel> Likelihood<'m, M> {
         let anchors = Vec::new();
         let mut made = Self { model, options, plan, structure: jet.structure, lengths, step_of, stretch_ends, anchors };
         if model.layout().start == StartMode::Diffuse {
-            let assembled = made.assemble(theta, false, Scope::Measured)?;
+            let assembled = made.assemble(theta, Derivatives::None, Scope::Measured)?;
             let chosen = |(at, start): (usize, &StartJet)| {
                 SeenStart::new(&assembled.filter, &made.run_data(at, &assembled, start)).anchors()
             };
@@ -197,9 +220,10 @@ impl<'m, M: ParametricModel> Likelihood<'m, M> {
     pub(crate) fn assemble(
         &self,
         theta: &[f64],
-        with_derivatives: bool,
+        wanted: Derivatives,
         scope: Scope,
     ) -> Result<Assembled, EstimateError> {
+        let with_derivatives = wanted != Derivatives::None;
         let layout = self.model.layout();
         let coefficients = self.model.coefficients(theta)?;
         if let Some(measurement) = coefficients.variances.iter().position(|value| *value < 0.0) {
@@ -254,7 +278,7 @@ impl<'m, M: ParametricModel> Likelihood<'m, M> {
             observed = Some(found.value);
             FilterModel::new(&space, &found.derivatives, &all_variances, found.steps)
         } else {
-            let steps = self.steps(&jet, degree)?;
+            let steps = self.steps(&jet, degree, wanted == Derivatives::All)?;
             let spaces: Vec<FilterSpace> = jet.derivatives.iter().map(FilterSpace::from).collect();
             FilterModel::new(&FilterSpace::from(&jet.value), &spaces, &all_variances, steps)
         };
@@ -262,14 +286,15 @@ impl<'m, M: ParametricModel> Likelihood<'m, M> {
     }
 
     /// The whole model over steps of all lengths.
-    fn steps(&self, jet: &StateSpaceJet, degree: usize) -> Result<Vec<StepModel>, EstimateError> {
-        let continuous = |of: &StateSpace| ContinuousModel {
-            dynamics: of.dynamics.clone(),
-            input: of.input.clone(),
-            intensity: of.intensity.clone(),
-        };
+    fn steps(
+        &self,
+        jet: &StateSpaceJet,
+        degree: usize,
+        with_derivatives: bool,
+    ) -> Result<Vec<StepModel>, EstimateError> {
         let value = continuous(&jet.value);
-        let directions: Vec<ContinuousModel> = jet.derivatives.iter().map(continuous).collect();
+        let directions: Vec<ContinuousModel> =
+            jet.derivatives.iter().filter(|_| with_derivatives).map(continuous).collect();
         let mut steps = Vec::with_capacity(self.lengths.len());
         for &length in &self.lengths {
             let discrete = discretize_with_derivatives(&value, &directions, length, degree);
@@ -316,7 +341,7 @@ impl<'m, M: ParametricModel> Likelihood<'m, M> {
     /// # Errors
     /// When the model has no likelihood at these parameters, or another structure.
     pub fn evaluate(&self, theta: &[f64]) -> Result<LikelihoodValue, EstimateError> {
-        let assembled = self.assemble(theta, false, Scope::Measured)?;
+        let assembled = self.assemble(theta, Derivatives::None, Scope::Measured)?;
         let mut total = LikelihoodValue { log_likelihood: 0.0, n_counted: 0, n_redundant: 0, start: Vec::new() };
         for (at, start) in assembled.starts.iter().enumerate() {
             if start.value.directions.ncols() == 0 {
@@ -408,8 +433,100 @@ impl<'m, M: ParametricModel> Likelihood<'m, M> {
         Ok(LikelihoodSlope { value, gradient, curvature: information })
     }
 
+    /// The log-likelihood with its gradient, both exact, in one run forwards and one backwards: a few times the price of
+    /// the value, however many unknowns there are.
+    ///
+    /// # Errors
+    /// As [`Likelihood::evaluate`].
+    pub fn gradient(&self, theta: &[f64]) -> Result<LikelihoodGradient, EstimateError> {
+        if let Some(found) = self.gradient_backwards(theta)? {
+            return Ok(found);
+        }
+        let LikelihoodSlope { value, gradient, .. } = self.slope(theta)?;
+        Ok(LikelihoodGradient { value, gradient })
+    }
+
+    /// The same; `None` where a run is too long to be kept, or a stretch has no slope that can be had safely.
+    fn gradient_backwards(&self, theta: &[f64]) -> Result<Option<LikelihoodGradient>, EstimateError> {
+        let is_diffuse = self.layout().start == StartMode::Diffuse;
+        // The unit of a diffuse start is differentiated forwards.
+        let wanted = if is_diffuse { Derivatives::All } else { Derivatives::Continuous };
+        let assembled = self.assemble(theta, wanted, Scope::Measured)?;
+        let p = self.layout().n_unknown;
+        let mut total = LikelihoodValue { log_likelihood: 0.0, n_counted: 0, n_redundant: 0, start: Vec::new() };
+        let mut slope = FilterSlope::new(&assembled.filter);
+        let options = RunOptions { with_tape: true, ..RunOptions::default() };
+        for (at, start) in assembled.starts.iter().enumerate() {
+            let mut found = None;
+            if start.value.directions.ncols() > 0 {
+                let mut first = self.find_start(at, &assembled, start)?;
+                self.refine_start(at, &assembled, &mut first)?;
+                found = Some(first);
+            }
+            let data = self.run_data(at, &assembled, found.as_ref().map_or(start, |found| &found.start));
+            let mut sums = run(&assembled.filter, &data, &self.options, options)?;
+            let mut normal_bar = Mat::zeros(0, 0);
+            if let Some(found) = &found {
+                let estimate = StartEstimate::new(&sums.normal_matrix, &sums.normal_vector);
+                self.count(&mut total, &sums, &estimate, found);
+                if is_diffuse {
+                    normal_bar = &estimate.inverse * faer::Scale(-0.5);
+                    let data = self.run_data(at, &assembled, start);
+                    let unit = found.seen.unit(&assembled.filter, &data, &self.anchors[at], p);
+                    total.log_likelihood += unit.log_determinant;
+                    slope.gradient.iter_mut().zip(&unit.derivatives).for_each(|(sum, slope)| *sum += slope);
+                }
+            } else {
+                total.add(&sums);
+                total.start.push(Vec::new());
+            }
+            let Some(tape) = sums.tape.take().filter(|tape| !tape.is_too_long()) else { return Ok(None) };
+            if run_backwards(&assembled.filter, &data, tape, &normal_bar, &mut slope).is_none() {
+                return Ok(None);
+            }
+        }
+        let gradient = self.by_parameter(&assembled, &slope);
+        Ok(Some(LikelihoodGradient { value: finish(total)?, gradient }))
+    }
+
+    /// The share of every parameter in the slopes by all that the filter read.
+    fn by_parameter(&self, assembled: &Assembled, slope: &FilterSlope) -> Vec<f64> {
+        let filter = &assembled.filter;
+        let n = filter.n;
+        let mut gradient: Vec<f64> = (0..self.layout().n_unknown).map(|lane| slope.along(filter, lane)).collect();
+        let jet = &assembled.jet;
+        for ((of_step, step), &length) in slope.steps.iter().zip(&filter.steps).zip(&self.lengths) {
+            if !of_step.is_used {
+                continue;
+            }
+            if step.d_phi.len() == gradient.len() {
+                for (lane, sum) in gradient.iter_mut().enumerate() {
+                    *sum += dot(&of_step.phi, &step.d_phi[lane])
+                        + dot(&of_step.inputs, &step.d_inputs[lane])
+                        + dot(&of_step.covariance, &step.d_covariance[lane]);
+                }
+                continue;
+            }
+            let n_inputs = jet.value.input.ncols();
+            let n_powers = of_step.inputs.len().checked_div(n * n_inputs).unwrap_or(1);
+            let entry = |power: usize, i: usize, j: usize| of_step.inputs[(power * n_inputs + j) * n + i];
+            let discrete = DiscreteModel {
+                transition: matrix(&of_step.phi, n).to_owned(),
+                inputs: (0..n_powers).map(|k| Mat::from_fn(n, n_inputs, |i, j| entry(k, i, j))).collect(),
+                covariance: matrix(&of_step.covariance, n).to_owned(),
+            };
+            let back = discretize_backwards(&continuous(&jet.value), length, &discrete);
+            for (sum, direction) in gradient.iter_mut().zip(&jet.derivatives) {
+                *sum += entries_product(&back.dynamics, &direction.dynamics)
+                    + entries_product(&back.input, &direction.input)
+                    + entries_product(&back.intensity, &direction.intensity);
+            }
+        }
+        gradient
+    }
+
     fn expand_with(&self, theta: &[f64], is_summed: bool) -> Result<LikelihoodExpansion, EstimateError> {
-        let assembled = self.assemble(theta, true, Scope::Measured)?;
+        let assembled = self.assemble(theta, Derivatives::All, Scope::Measured)?;
         let p = self.layout().n_unknown;
         let is_diffuse = self.layout().start == StartMode::Diffuse;
         let mut total = LikelihoodValue { log_likelihood: 0.0, n_counted: 0, n_redundant: 0, start: Vec::new() };
@@ -422,7 +539,7 @@ impl<'m, M: ParametricModel> Likelihood<'m, M> {
                 with_derivatives: true,
                 is_summed,
                 with_diffuse_derivatives: is_diffuse && q > 0,
-                with_record: false,
+                ..RunOptions::default()
             };
             let data = self.run_data(at, &assembled, start);
             let sums = if q == 0 {
@@ -466,7 +583,7 @@ impl<'m, M: ParametricModel> Likelihood<'m, M> {
     /// # Errors
     /// As [`Likelihood::evaluate`].
     pub fn feedthrough(&self, theta: &[f64]) -> Result<Mat<f64>, EstimateError> {
-        let assembled = self.assemble(theta, false, Scope::Measured)?;
+        let assembled = self.assemble(theta, Derivatives::None, Scope::Measured)?;
         let measured = &assembled.jet.value.measured;
         let none = || Mat::zeros(measured.state.nrows(), 0);
         Ok(measured.inputs.first().cloned().unwrap_or_else(none))
@@ -477,7 +594,7 @@ impl<'m, M: ParametricModel> Likelihood<'m, M> {
     /// # Errors
     /// As [`Likelihood::evaluate`].
     pub fn innovations(&self, theta: &[f64]) -> Result<Vec<Innovations>, EstimateError> {
-        let assembled = self.assemble(theta, false, Scope::Measured)?;
+        let assembled = self.assemble(theta, Derivatives::None, Scope::Measured)?;
         let options = RunOptions { with_record: true, ..RunOptions::default() };
         let mut all = Vec::new();
         for (at, start) in assembled.starts.iter().enumerate() {
@@ -490,6 +607,16 @@ impl<'m, M: ParametricModel> Likelihood<'m, M> {
         }
         Ok(all)
     }
+}
+
+/// The continuous part of a model or of a derivative of it.
+fn continuous(of: &StateSpace) -> ContinuousModel {
+    ContinuousModel { dynamics: of.dynamics.clone(), input: of.input.clone(), intensity: of.intensity.clone() }
+}
+
+/// The sum of products of entries, `tr(A^T B)`.
+fn entries_product(a: &Mat<f64>, b: &Mat<f64>) -> f64 {
+    (0..a.ncols()).map(|j| dot(a.col_as_slice(j), b.col_as_slice(j))).sum()
 }
 
 /// An unknown start and its estimate.

@@ -760,7 +760,7 @@ mod tests {
     use crate::error::EstimateError;
     use crate::experiment::Experiment;
     use crate::filter::{FilterOptions, RunOptions, RunSums, run};
-    use crate::likelihood::{Likelihood, Scope};
+    use crate::likelihood::{Derivatives, Likelihood, Scope};
 
     /// A rod of `n` cells that conducts with `theta_0`, heated at one end by an input with `theta_1` and by noise of
     /// intensity `theta_2`, losing heat at the other; measured near that end, and as a mean weighted by `theta_1`. A flow
@@ -859,7 +859,7 @@ mod tests {
     fn sums(model: &Rod, theta: &[f64], scope: Scope) -> (RunSums, usize) {
         let filter = FilterOptions::default();
         let likelihood = Likelihood::new(model, theta, filter).expect("it has a likelihood");
-        let assembled = likelihood.assemble(theta, true, scope).expect("it is regular");
+        let assembled = likelihood.assemble(theta, Derivatives::All, scope).expect("it is regular");
         let data = likelihood.run_data(0, &assembled, &assembled.starts[0]);
         let options = RunOptions { with_derivatives: true, ..RunOptions::default() };
         (run(&assembled.filter, &data, &filter, options).expect("it runs"), assembled.filter.n)
@@ -895,7 +895,7 @@ mod tests {
         let likelihood = Likelihood::new(&model, &theta, FilterOptions::default()).expect("it has a likelihood");
         let estimates = |scope: Scope| likelihood.estimate_in(&theta, scope).expect("it has estimates").swap_remove(0);
         let (whole, seen) = (estimates(Scope::Whole), estimates(Scope::Estimated));
-        assert!(likelihood.assemble(&theta, false, Scope::Estimated).expect("it is regular").filter.n < 80);
+        assert!(likelihood.assemble(&theta, Derivatives::None, Scope::Estimated).expect("it is regular").filter.n < 80);
         let parts = |of: &crate::SignalEstimates| {
             [&of.filtered, &of.filtered_std, &of.smoothed, &of.smoothed_std].map(|list| list[0].clone())
         };

@@ -4,7 +4,7 @@ use crate::descriptor::ParametricModel;
 use crate::discretize::{ContinuousModel, DiscreteModel, discretize};
 use crate::error::EstimateError;
 use crate::kernel::semidefinite_factor;
-use crate::likelihood::{Likelihood, Scope};
+use crate::likelihood::{Derivatives, Likelihood, Scope};
 use faer::Mat;
 
 impl<M: ParametricModel> Likelihood<'_, M> {
@@ -15,7 +15,7 @@ impl<M: ParametricModel> Likelihood<'_, M> {
     /// # Errors
     /// As [`Likelihood::evaluate`].
     pub fn sample(&self, theta: &[f64], normal: &mut dyn FnMut() -> f64) -> Result<Vec<Vec<f64>>, EstimateError> {
-        let assembled = self.assemble(theta, false, Scope::Whole)?;
+        let assembled = self.assemble(theta, Derivatives::None, Scope::Whole)?;
         let space = &assembled.jet.value;
         let n = space.dynamics.nrows();
         let m = space.measured.state.nrows();

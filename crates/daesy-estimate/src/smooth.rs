@@ -16,7 +16,7 @@ use crate::descriptor::ParametricModel;
 use crate::error::EstimateError;
 use crate::filter::{FilterModel, RunData};
 use crate::kernel::{add_product, matrix};
-use crate::likelihood::{Likelihood, Scope, SemidefiniteInverse};
+use crate::likelihood::{Derivatives, Likelihood, Scope, SemidefiniteInverse};
 use crate::online::{LinearFilter, Taken, dot, fed, is_seen, predicted_factor, times};
 
 /// Estimates of one experiment, `[signal][sample]`. Means and deviations are NaN where data do not determine them yet.
@@ -78,7 +78,7 @@ impl<M: ParametricModel> Likelihood<'_, M> {
     /// # Errors
     /// As [`Likelihood::evaluate`].
     pub fn filter_at_start(&self, theta: &[f64], experiment: usize) -> Result<LinearFilter, EstimateError> {
-        let assembled = self.assemble(theta, false, Scope::Whole)?;
+        let assembled = self.assemble(theta, Derivatives::None, Scope::Whole)?;
         let start = &assembled.starts[experiment];
         Ok(LinearFilter::new(&assembled.jet.value, &assembled.coefficients.variances, &start.value))
     }
@@ -93,7 +93,7 @@ impl<M: ParametricModel> Likelihood<'_, M> {
 
     /// The same with more or less of the state.
     pub(crate) fn estimate_in(&self, theta: &[f64], scope: Scope) -> Result<Vec<SignalEstimates>, EstimateError> {
-        let assembled = self.assemble(theta, false, scope)?;
+        let assembled = self.assemble(theta, Derivatives::None, scope)?;
         let space = assembled.space();
         let n = space.dynamics.nrows();
         let m = space.measured.state.nrows();

@@ -31,6 +31,7 @@
 //! to singular. The filter then goes on sample by sample, which it does as well when measurements without noise are
 //! there.
 
+mod backwards;
 mod slope;
 
 use std::ops::Range;
@@ -40,6 +41,7 @@ use faer::{Mat, Scale};
 
 use crate::filter::{FilterModel, RunData, StepModel};
 use crate::kernel::{BLOCKED, add_product, add_scaled, dot, flat, matrix, semidefinite_factor, square, triangularize};
+pub(crate) use backwards::{LimitSlope, StretchRecord, StretchSlopes};
 pub(crate) use slope::{StretchSlope, Tangent};
 
 /// Relative size of what is left of a state once it counts as forgotten.
@@ -416,20 +418,37 @@ impl Block {
         Self { n, n_measured: m, width, n_samples, of_state: matrix, strips }
     }
 
-    /// Filters whole blocks of the samples from `first` to before `end`, and goes on with the state; `kept` gets the
-    /// scaled innovations of the first blocks, as many as fit.
+    /// Filters whole blocks of samples, and goes on with the state; `kept` gets the scaled innovations of the first blocks
+    /// and `states` what was before them, as many as fit.
     #[inline(always)]
-    pub fn filter(&self, data: &RunData<'_>, first: usize, end: usize, x: &mut [f64], kept: &mut [f64]) -> BlockSums {
-        let height = self.n_samples * self.n_measured;
+    pub fn filter(
+        &self,
+        data: &RunData<'_>,
+        samples: Range<usize>,
+        x: &mut [f64],
+        kept: &mut [f64],
+        states: &mut [f64],
+    ) -> BlockSums {
+        let (n, height) = (self.n, self.n_samples * self.n_measured);
         let mut squares = 0.0;
-        let n_blocks = self.each(data, first..end, x, |at, _, found| {
+        let n_blocks = self.each(data, samples, x, |at, [x, ..], found| {
             let start = at * height;
             if start < kept.len() {
                 kept[start..start + height].copy_from_slice(&found[..height]);
             }
+            if at * n < states.len() {
+                states[at * n..(at + 1) * n].copy_from_slice(x);
+            }
             squares += dot(&found[..height], &found[..height]);
         });
         BlockSums { n_samples: n_blocks * self.n_samples, squares }
+    }
+
+    /// Room for a record of all whole blocks of some samples.
+    pub fn record(&self, samples: &Range<usize>) -> StretchRecord {
+        let n_blocks = samples.len() / self.n_samples;
+        let height = self.n_samples * self.n_measured;
+        StretchRecord { first: samples.start, x: vec![0.0; n_blocks * self.n], e: vec![0.0; n_blocks * height] }
     }
 
     /// Takes whole blocks of samples one after the other and goes on with the state. `visit` gets the number of the

@@ -69,9 +69,9 @@ pub(crate) struct StretchSlope {
 
 /// The map of one sample, or a derivative of it: rows are the scaled innovations, then the state after the sample;
 /// columns the state before it, then its measurements, then its inputs.
-struct SampleMap {
-    innovations: Mat<f64>,
-    state: Mat<f64>,
+pub(super) struct SampleMap {
+    pub innovations: Mat<f64>,
+    pub state: Mat<f64>,
 }
 
 /// The map of a block of samples, or a derivative of it.
@@ -93,7 +93,7 @@ impl BlockMap {
     }
 }
 
-fn square_mat(flat: &[f64], n: usize) -> Mat<f64> {
+pub(super) fn square_mat(flat: &[f64], n: usize) -> Mat<f64> {
     Mat::from_fn(n, flat.len() / n, |i, j| flat[j * n + i])
 }
 
@@ -238,7 +238,7 @@ impl<'a> Limit<'a> {
 }
 
 /// `X = A X A^T + R` for several `R`; `None` if it does not converge.
-fn sums_of_powers(a: &Mat<f64>, mut sums: Vec<Mat<f64>>) -> Option<Vec<Mat<f64>>> {
+pub(super) fn sums_of_powers(a: &Mat<f64>, mut sums: Vec<Mat<f64>>) -> Option<Vec<Mat<f64>>> {
     let mut power = a.clone();
     for _ in 0..MOST_DOUBLINGS {
         let mut is_over = true;
@@ -260,17 +260,17 @@ fn sums_of_powers(a: &Mat<f64>, mut sums: Vec<Mat<f64>>) -> Option<Vec<Mat<f64>>
 }
 
 /// Products of matrices for `q` samples, a power of 2, or their derivatives; found by doubling.
-struct Powers {
+pub(super) struct Powers {
     /// `E A^k` for `k < q`, one below the other.
-    seen: Mat<f64>,
+    pub seen: Mat<f64>,
     /// `A^k B` for `k < q`, side by side.
-    reached: Mat<f64>,
+    pub reached: Mat<f64>,
     /// `A`, `A^2`, `A^4` .. `A^q`.
-    doubled: Vec<Mat<f64>>,
+    pub doubled: Vec<Mat<f64>>,
 }
 
 /// Two matrices, one below the other.
-fn above(upper: &Mat<f64>, lower: &Mat<f64>) -> Mat<f64> {
+pub(super) fn above(upper: &Mat<f64>, lower: &Mat<f64>) -> Mat<f64> {
     let n = upper.nrows();
     let entry = |i: usize, j: usize| if i < n { upper[(i, j)] } else { lower[(i - n, j)] };
     Mat::from_fn(n + lower.nrows(), upper.ncols(), entry)
@@ -294,7 +294,7 @@ impl Powers {
         }
     }
 
-    fn new(sample: &SampleMap, n: usize, q: usize) -> Self {
+    pub fn new(sample: &SampleMap, n: usize, q: usize) -> Self {
         let Self { mut seen, mut reached, mut doubled } = Self::of_one(sample, n);
         for level in 0..q.ilog2() as usize {
             let power = &doubled[level];

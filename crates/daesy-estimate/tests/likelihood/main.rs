@@ -8,10 +8,10 @@ use daesy_estimate::descriptor::{ParametricModel, StartMode};
 use daesy_estimate::error::EstimateError;
 use daesy_estimate::filter::FilterOptions;
 use daesy_estimate::horizon::Horizon;
-use daesy_estimate::likelihood::Likelihood;
+use daesy_estimate::likelihood::{Likelihood, LikelihoodExpansion};
 use faer::Mat;
 use faer::linalg::solvers::Solve;
-use random_model::{N_UNKNOWN, RandomModel, Rearranged};
+use random_model::{N_UNKNOWN, RandomModel, Rearranged, WithTables};
 
 /// Log-density of the joint distribution with the start estimated or diffuse where asked for.
 fn dense_log_likelihood(model: &RandomModel, theta: &[f64], start: StartMode) -> f64 {
@@ -195,6 +195,102 @@ fn slopes_of_many_samples_at_once_are_those_of_one_by_one() {
     }
 }
 
+/// How far a gradient is from another, in units of what the data tell about the unknowns.
+fn gradient_error(found: &[f64], expected: &LikelihoodExpansion) -> f64 {
+    (0..N_UNKNOWN)
+        .map(|at| {
+            let unit = expected.information[(at, at)].sqrt().max(expected.gradient[at].abs());
+            (found[at] - expected.gradient[at]).abs() / unit
+        })
+        .fold(0.0, f64::max)
+}
+
+/// Two records with gaps, impulses, polynomial inputs, an unknown standard deviation, and all kinds of starts.
+#[test]
+fn gradients_backwards_are_those_forwards() {
+    let theta = RandomModel::theta();
+    for (model, _, label) in all_models() {
+        for steady_tolerance in [0.0, 1e-12] {
+            let likelihood = Likelihood::new(&model, &theta, FilterOptions { steady_tolerance }).expect(&label);
+            let (back, forward) =
+                (likelihood.gradient(&theta).expect(&label), likelihood.expand(&theta).expect(&label));
+            let (value, expected) = (back.value.log_likelihood, forward.value.log_likelihood);
+            assert!((value - expected).abs() < 1e-11 * expected.abs(), "{label}: {value} instead of {expected}");
+            let error = gradient_error(&back.gradient, &forward);
+            assert!(error < 1e-10, "{label}: {:?} instead of {:?}, error {error:e}", back.gradient, forward.gradient);
+        }
+    }
+}
+
+/// Inputs that depend on unknowns, with and without variances that change over time; even records, long enough for
+/// constant gains.
+#[test]
+fn gradients_backwards_know_of_inputs_and_variances_that_move() {
+    let theta = RandomModel::theta();
+    for (seed, start) in [(1, StartMode::Given), (2, StartMode::Diffuse), (3, StartMode::Estimated)] {
+        let model = RandomModel::new(40 + seed, 1 + (seed % 3) as usize, start, false).with_even_samples(seed, 300);
+        for moves_variances in [false, true] {
+            let label = format!("seed {seed}, {start:?}, variances that move: {moves_variances}");
+            let model = WithTables { model: &model, moves_variances };
+            let at = |steady_tolerance: f64| {
+                Likelihood::new(&model, &theta, FilterOptions { steady_tolerance }).expect(&label)
+            };
+            let (back, forward) = (at(1e-12).gradient(&theta).expect(&label), at(0.0).expand(&theta).expect(&label));
+            let error = gradient_error(&back.gradient, &forward);
+            assert!(error < 1e-10, "{label}: {:?} instead of {:?}, error {error:e}", back.gradient, forward.gradient);
+        }
+    }
+}
+
+/// Long even records: with a known start most samples are taken as a whole, with an unknown one with constant gains.
+#[test]
+fn gradients_of_long_records_backwards_are_those_of_every_sample() {
+    let theta = RandomModel::theta();
+    for index in 1..=3 {
+        for (seed, start) in [
+            (0, StartMode::Given),
+            (1, StartMode::Given),
+            (2, StartMode::Zero),
+            (3, StartMode::Estimated),
+            (4, StartMode::Diffuse),
+        ] {
+            let label = format!("index {index}, seed {seed}, {start:?}");
+            let mut model = RandomModel::new(7 * index as u64 + seed, index, start, false).with_even_samples(seed, 900);
+            let records = &mut model.experiments;
+            // A second record whose step changes where gains are constant, and with an impulse.
+            let mut second = records[0].clone();
+            second.segments[700..720].iter_mut().for_each(|segment| segment.length = 0.1);
+            second.segments[800].kick = vec![0.4, -0.3];
+            second.measurements[2 * 600..2 * 603].fill(f64::NAN);
+            records.push(second);
+            let at = |steady_tolerance: f64| {
+                Likelihood::new(&model, &theta, FilterOptions { steady_tolerance }).expect(&label)
+            };
+            let (back, forward) = (at(1e-12).gradient(&theta).expect(&label), at(0.0).expand(&theta).expect(&label));
+            assert_eq!(back.value.n_counted, forward.value.n_counted, "{label}");
+            let (value, expected) = (back.value.log_likelihood, forward.value.log_likelihood);
+            assert!((value - expected).abs() < 1e-11 * expected.abs(), "{label}: {value} instead of {expected}");
+            let error = gradient_error(&back.gradient, &forward);
+            assert!(error < 1e-9, "{label}: {:?} instead of {:?}, error {error:e}", back.gradient, forward.gradient);
+        }
+    }
+}
+
+/// An impulse that ends a segment between samples one step apart, where gains are constant already.
+#[test]
+fn impulses_act_where_gains_are_constant() {
+    let theta = RandomModel::theta();
+    let mut model = RandomModel::new(31, 1, StartMode::Estimated, false).with_even_samples(5, 900);
+    model.experiments[0].segments[800].kick = vec![40.0, -30.0];
+    let value = |steady_tolerance: f64| {
+        let likelihood =
+            Likelihood::new(&model, &theta, FilterOptions { steady_tolerance }).expect("it has a likelihood");
+        likelihood.evaluate(&theta).expect("it has a value").log_likelihood
+    };
+    let (fast, slow) = (value(1e-12), value(0.0));
+    assert!((fast - slow).abs() < 1e-10 * slow.abs(), "{fast} instead of {slow}");
+}
+
 /// The curvature of a slope is the information of the filter but for what variances tell at the beginning of a stretch,
 /// where it takes the gains for constant. So the two differ by as much however long the record is, and what later
 /// samples add to either is the same.
@@ -248,6 +344,7 @@ fn gradients_equal_central_differences() {
     for (model, _, label) in all_models() {
         let likelihood = Likelihood::new(&model, &theta, FilterOptions::default()).expect(&label);
         let exact = likelihood.expand(&theta).expect(&label);
+        let backwards = likelihood.gradient(&theta).expect(&label).gradient;
         let value = likelihood.evaluate(&theta).expect(&label).log_likelihood;
         assert!((exact.value.log_likelihood - value).abs() < 1e-10 * value.abs(), "{label}");
         for at in 0..N_UNKNOWN {
@@ -259,12 +356,10 @@ fn gradients_equal_central_differences() {
             // Fourth order, so that rounding and truncation both stay below what is asked for.
             let h = 1e-3;
             let difference = (8.0 * (moved(h) - moved(-h)) - (moved(2.0 * h) - moved(-2.0 * h))) / (12.0 * h);
-            let error = (exact.gradient[at] - difference).abs() / difference.abs().max(1.0);
-            assert!(
-                error < 1e-6,
-                "{label}, unknown {at}: {} instead of {difference}, error {error:e}",
-                exact.gradient[at]
-            );
+            for found in [exact.gradient[at], backwards[at]] {
+                let error = (found - difference).abs() / difference.abs().max(1.0);
+                assert!(error < 1e-6, "{label}, unknown {at}: {found} instead of {difference}, error {error:e}");
+            }
         }
     }
 }

@@ -5,7 +5,7 @@ use daesy_estimate::descriptor::{
     Coefficients, FilterBlock, ModelLayout, ParametricModel, SignalRows, StartMode, StartRows,
 };
 use daesy_estimate::error::EstimateError;
-use daesy_estimate::experiment::{Experiment, Segment};
+use daesy_estimate::experiment::{Experiment, InputJet, Segment, VarianceJet};
 use faer::Mat;
 use faer::linalg::solvers::Solve;
 
@@ -311,6 +311,45 @@ impl ParametricModel for RandomModel {
 
     fn experiments(&self) -> &[Experiment] {
         &self.experiments
+    }
+}
+
+/// The same model with inputs that grow with the first unknown, and variances over time that do with the second.
+pub struct WithTables<'a> {
+    pub model: &'a RandomModel,
+    pub moves_variances: bool,
+}
+
+impl ParametricModel for WithTables<'_> {
+    fn layout(&self) -> &ModelLayout {
+        self.model.layout()
+    }
+
+    fn coefficients(&self, theta: &[f64]) -> Result<Coefficients, EstimateError> {
+        self.model.coefficients(theta)
+    }
+
+    fn derivatives(&self, theta: &[f64]) -> Result<Vec<Coefficients>, EstimateError> {
+        self.model.derivatives(theta)
+    }
+
+    fn experiments(&self) -> &[Experiment] {
+        self.model.experiments()
+    }
+
+    fn inputs(&self, experiment: usize, theta: &[f64]) -> Option<InputJet> {
+        let inputs = &self.model.experiments[experiment].inputs;
+        let times = |factor: f64| inputs.iter().map(|u| factor * u).collect::<Vec<f64>>();
+        let slope = |at: usize| times(if at == 0 { 2.0 * theta[0] } else { 0.0 });
+        Some(InputJet { value: times(1.0 + theta[0] * theta[0]), derivatives: (0..N_UNKNOWN).map(slope).collect() })
+    }
+
+    fn variances(&self, experiment: usize, theta: &[f64]) -> Option<VarianceJet> {
+        let n_values = self.model.experiments[experiment].measurements.len();
+        let table = |factor: f64| (0..n_values).map(|k| factor * (0.02 + 1e-3 * (k % 7) as f64)).collect::<Vec<f64>>();
+        let slope = |at: usize| table(if at == 1 { theta[1].exp() } else { 0.0 });
+        let jet = || VarianceJet { value: table(theta[1].exp()), derivatives: (0..N_UNKNOWN).map(slope).collect() };
+        self.moves_variances.then(jet)
     }
 }
 
