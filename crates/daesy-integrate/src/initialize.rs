@@ -105,6 +105,9 @@ const NEARBY: f64 = 1e-3;
 /// Wishes for start values hold if they are off by no more than this, relative to the sizes of their terms.
 const HOLDS: f64 = 1e-11;
 
+/// A row of which a step leaves a larger share is not linear.
+const CURVED: f64 = 1e-6;
+
 /// Rows that determine columns one after the other are followed so far, each with so many steps of Newton's method.
 const MAX_WAVES: usize = 40;
 const MAX_SINGLE_STEPS: usize = 12;
@@ -320,7 +323,7 @@ impl Search<'_, '_> {
         }
     }
 
-    /// Gives columns the values that rows give them alone, the first row of each column.
+    /// Gives columns the values that rows which are linear in them give them alone, the first row of each column.
     fn set_single(&mut self, z: &mut [f64], rows: &[usize]) {
         let problem = self.problem();
         let mut is_set = vec![false; problem.n_cols()];
@@ -334,14 +337,23 @@ impl Search<'_, '_> {
         }
         let mut residual = vec![0.0; problem.n_rows()];
         self.values.conditions_jacobian(z, &mut self.jacobian);
-        // The difference of two numbers is exact when they are close: the second time the value is met exactly.
-        for _ in 0..2 {
-            self.values.conditions(z, &mut residual);
-            for &(row, column) in &single {
-                let step = -residual[row] / self.jacobian[problem.pattern.row(row).start];
-                if step.is_finite() {
-                    z[column] += step;
-                }
+        let before = z.to_vec();
+        self.values.conditions(z, &mut residual);
+        let first = residual.clone();
+        let step = |residual: &[f64], row: usize| -residual[row] / self.jacobian[problem.pattern.row(row).start];
+        let go = |z: &mut [f64], residual: &[f64], row: usize, column: usize| {
+            let step = step(residual, row);
+            z[column] += if step.is_finite() { step } else { 0.0 };
+        };
+        single.iter().for_each(|&(row, column)| go(z, &first, row, column));
+        self.values.conditions(z, &mut residual);
+        for &(row, column) in &single {
+            // The difference of two numbers is exact when they are close: the second time the value is met exactly. A
+            // row that is not met by then is curved, and may have another root where such a step leads.
+            if residual[row].abs() <= CURVED * first[row].abs() {
+                go(z, &residual, row, column);
+            } else {
+                z[column] = before[column];
             }
         }
     }

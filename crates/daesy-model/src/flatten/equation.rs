@@ -210,6 +210,28 @@ impl<'a> Flattener<'a> {
         self.out.assertions.extend(sink.assertions);
     }
 
+    /// `when initial() then reinit(x, value)` is the initial equation `x = value` [@modelica36, sec. 8.6], which a text
+    /// that daesy wrote has already.
+    pub(super) fn start_reinitialized(&mut self) {
+        let mut added = Vec::new();
+        for clause in &self.out.when_clauses {
+            let is_initial = |condition: &ExprId| self.graph.node(*condition) == Node::Initial;
+            let branch = clause.branches.iter().find(|branch| branch.conditions.iter().any(is_initial));
+            for action in branch.iter().flat_map(|branch| &branch.actions) {
+                if let WhenAction::Reinit { variable, value, span } = action {
+                    added.push((*variable, *value, clause.component.clone(), *span));
+                }
+            }
+        }
+        for (variable, rhs, component, span) in added {
+            let lhs = self.graph.var(variable);
+            if !self.out.initial_equations.iter().any(|equation| (equation.lhs, equation.rhs) == (lhs, rhs)) {
+                let origin = Origin::Equation;
+                self.out.initial_equations.push(FlatEquation { lhs, rhs, origin, component, span });
+            }
+        }
+    }
+
     fn equation(&mut self, equation: &'a Equation, ctx: &mut Ctx, sink: &mut Output) -> Res<()> {
         match &equation.kind {
             EquationKind::Equality(left, right) => self.equality(left, right, equation.span, ctx, sink),

@@ -653,6 +653,7 @@ impl<'a> Flattener<'a> {
         self.resolve_transports()?;
         self.resolve_delays()?;
         self.resolve_impure()?;
+        self.start_reinitialized();
         self.bind_initial_parameters();
         self.drop_vanishing_derivatives();
         self.check_variables();

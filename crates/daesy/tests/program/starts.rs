@@ -594,3 +594,19 @@ end Fast;
         assert_eq!(document["structure"]["degrees_of_freedom"], n + 1, "{document}");
     }
 }
+
+/// Newton's method from 1 meets 3 and from -1 meets -3; two steps with the slope at 1 lead to 5 and then to -3.
+#[test]
+fn a_curved_equation_of_one_unknown_is_solved_on_the_side_of_its_start() {
+    for (start, equation, root) in
+        [(1.0, "r^2 = 9", 3.0), (-1.0, "r^2 = 9", -3.0), (1.0, "exp(r) + exp(-r) = 10", 5.0f64.acosh())]
+    {
+        let model = format!(
+            "model M\n  parameter Real r(fixed = false, start = {start});\n  Real x(start = {start});\n  Real y = r;\n\
+             initial equation\n  {equation};\n  x^2 = 100;\nequation\n  der(x) = 0;\nend M;\n"
+        );
+        let table = Session::with_model(&model).run(&["simulate", "model.mo"]).table();
+        assert!((table.column("y")[0] - root).abs() < 1e-9, "{equation}: {}", table.column("y")[0]);
+        assert!((table.column("x")[0] - start * 10.0).abs() < 1e-9, "{}", table.column("x")[0]);
+    }
+}
