@@ -4,6 +4,7 @@ use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, BufWriter, Error, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What a file that is being written beside its place is called: this, the process, a number, and the ending.
 const PART_START: &str = ".daesy-";
@@ -107,6 +108,22 @@ fn existing(path: &Path) -> io::Result<Option<Metadata>> {
     }
 }
 
+/// Files of this process that are being written beside their places.
+static PARTS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+fn parts() -> MutexGuard<'static, Vec<PathBuf>> {
+    PARTS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Removes what is being written beside its place, for a process that ends without waiting for its own work. Nothing can
+/// be put in its place afterwards.
+pub fn abandon_all() {
+    let parts = parts();
+    parts.iter().for_each(|path| drop(fs::remove_file(path)));
+    // The lock is kept, so that no other part begins or ends.
+    std::mem::forget(parts);
+}
+
 /// A file that is removed unless it was put in its place.
 struct Part {
     path: PathBuf,
@@ -118,12 +135,15 @@ impl Part {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = format!("{PART_START}{}-{number}{PART_END}", std::process::id());
-        Self { path: target.with_file_name(name), is_placed: false }
+        let path = target.with_file_name(name);
+        parts().push(path.clone());
+        Self { path, is_placed: false }
     }
 }
 
 impl Drop for Part {
     fn drop(&mut self) {
+        parts().retain(|path| *path != self.path);
         if !self.is_placed {
             let _ = fs::remove_file(&self.path);
         }

@@ -55,7 +55,7 @@ pub fn run<I: IntoIterator<Item = OsString>>(arguments: I) -> Status {
         daesy_foreign::worker::serve();
         return Status::Done;
     }
-    let cli = match Cli::try_parse_from(&arguments) {
+    let mut cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
         Err(error) if !error.use_stderr() => {
             return edge::print_help(&error);
@@ -74,7 +74,12 @@ pub fn run<I: IntoIterator<Item = OsString>>(arguments: I) -> Status {
         return Answer::new(command).fail(Status::Usage, vec![*wrong]).tell(&common);
     }
     edge::quiet_panics();
-    edge::guard(command, || cli.verb.answer()).tell(&common)
+    let answered = cli.verb.file_args().map(|args| edge::end_in_time(command, args, &common));
+    let answer = edge::guard(command, || cli.verb.answer());
+    if let Some(answered) = answered {
+        edge::leave_to_clock(&answered);
+    }
+    answer.tell(&common)
 }
 
 /// Asks one question in this process: the answer is what the program would print for `daesy VERB FILE ARGUMENTS..`,

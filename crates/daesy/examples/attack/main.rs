@@ -6,7 +6,7 @@
 //!
 //! `program` mutates studies with their models and data, and models (those given, and some of its own), runs the
 //! program `daesy` beside this one on them with random verbs and options, 2 GB of memory, 20 s of computing and a limit of
-//! 8 s that the program itself shall keep, and checks what must hold: no panic, no signal, an exit status between 0 and
+//! 3 s that the program itself shall keep, and checks what must hold: no panic, no signal, an exit status between 0 and
 //! 3, with `--json` one valid document, and a finding wherever the status is not 0. Each case that fails is kept in a folder with its files and the command, and
 //! its kind is told once.
 //!

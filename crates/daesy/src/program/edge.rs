@@ -5,10 +5,14 @@ use std::any::Any;
 use std::fmt::Write as _;
 use std::io::{ErrorKind, Write as _};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
+use daesy_graph::source::Place;
 use serde_json::Value;
 
+use super::arguments::{CommonArgs, FileArgs};
 use super::{Answer, Status};
 use crate::diagnostic::{Diagnostic, is_reordering, visible};
 
@@ -89,6 +93,49 @@ pub(super) fn guard(command: &'static str, answer: impl FnOnce() -> Answer) -> A
             .with_help("no result is shown; please report this with the files and the command");
         Answer::new(command).fail(Status::GaveUp, vec![diagnostic])
     })
+}
+
+/// So long after its time limit work has to end by itself, in seconds: long computations ask in every step whether they
+/// may go on, but reading and analyzing a model do not ask.
+const GRACE: f64 = 6.0;
+
+/// Whoever sets it answers: the work, or the clock.
+pub(super) type Answered = Arc<AtomicBool>;
+
+/// Ends the program where work does not end soon after its time limit: with an answer, and no file half written.
+pub(super) fn end_in_time(command: &'static str, args: &FileArgs, common: &CommonArgs) -> Answered {
+    let answered = Answered::default();
+    let Some(limit) = args.time_limit else { return answered };
+    let (by_clock, common, file) = (Arc::clone(&answered), common.clone(), args.file.display().to_string());
+    std::thread::spawn(move || {
+        std::thread::sleep(Duration::try_from_secs_f64(limit + GRACE).unwrap_or(Duration::MAX));
+        if by_clock.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        crate::file::abandon_all();
+        let status = late(command, limit, file).tell(&common);
+        std::process::exit(status as i32);
+    });
+    answered
+}
+
+/// The answer to a question that the clock ended.
+fn late(command: &'static str, limit: f64, file: String) -> Answer {
+    let message = format!(
+        "the work did not end within {limit} s, as `--time-limit` asks, nor within the {GRACE} s that it has to end in \
+         good order: a model that is being read or analyzed cannot be interrupted"
+    );
+    let mut diagnostic = Diagnostic::error("time-limit", message)
+        .with_help("nothing was written; allow more time, or ask a smaller model");
+    diagnostic.place = Some(Place { file, line: 1, column: 1 });
+    Answer::new(command).fail(Status::GaveUp, vec![diagnostic])
+}
+
+/// Waits for the end of the program if the clock answers.
+pub(super) fn leave_to_clock(answered: &Answered) {
+    while answered.swap(true, Ordering::SeqCst) {
+        std::thread::park();
+    }
 }
 
 fn panic_words(payload: &(dyn Any + Send)) -> String {

@@ -1,6 +1,6 @@
 //! Sizes that no machine has are refused before memory is taken, by a finding that names the limit.
 
-use crate::session::Session;
+use crate::session::{Session, finding};
 
 const MODEL: &str = "\
 model M
@@ -163,4 +163,20 @@ fn a_time_limit_ends_every_long_verb_in_good_order() {
         assert!(told.stderr.contains("note[time-limit]"), "{arguments:?}: {}", told.stderr);
     }
     assert_eq!(session.run(&["simulate", "swing.mo", "--time-limit", "0"]).status, 2);
+}
+
+/// What a model with a derivative array of a thousand columns is analyzed for does not ask whether it may go on; the
+/// clock ends the program, with a document and without half a page.
+#[test]
+fn a_time_limit_ends_what_cannot_be_interrupted() {
+    let model =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../problems/fekete/model.mo")).unwrap();
+    let session = Session::with_model(&model);
+    let run = session.run(&["regularize", "model.mo", "--json", "--report", "page.html", "--time-limit", "0.1"]);
+    assert_eq!(run.status, 3, "{}", run.stderr);
+    let document = run.json();
+    assert_eq!(document["command"], "regularize");
+    let told = finding(&document, "time-limit");
+    assert_eq!((told["level"].as_str(), told["line"].as_u64()), (Some("error"), Some(1)), "{told}");
+    assert_eq!(session.files(), ["model.mo"]);
 }
