@@ -17,9 +17,6 @@ use daesy_graph::flat::{ValueType, Variable, VariableKind};
 /// Relative width of the random parameter.
 const WIDTH: f64 = 1e-6;
 
-/// So long a road may take; one that takes longer is refused.
-const PATIENCE: Duration = Duration::from_secs(20);
-
 /// Rows of the data made of a simulation.
 const MAX_SAMPLES: usize = 40;
 
@@ -49,6 +46,8 @@ pub struct Model<'a> {
     pub share: f64,
     /// Whether the parameter is also identified from the model's own data.
     pub identifies: bool,
+    /// So long a road may take; one that takes longer is refused.
+    pub patience: Duration,
 }
 
 impl Model<'_> {
@@ -63,8 +62,8 @@ impl Model<'_> {
             models: vec![ModelText { name: "model.mo".into(), text: self.text.to_owned() }],
         };
         let mut loaded = load_source(&Source { place, data }, &LoadOptions::default())?;
-        let begun = Instant::now();
-        loaded.watch = Watch::asking(move || begun.elapsed() > PATIENCE);
+        let (begun, patience) = (Instant::now(), self.patience);
+        loaded.watch = Watch::asking(move || begun.elapsed() > patience);
         Ok(loaded)
     }
 
@@ -190,14 +189,20 @@ fn moved(first: &Trajectory, second: &Trajectory, variable: &str) -> f64 {
     }
 }
 
+/// How many rows a table has at a time or within rounding of it.
+fn n_rows_at(times: &[f64], time: f64) -> usize {
+    let rounding = 1e-12 * time.abs().max(f64::MIN_POSITIVE);
+    times.partition_point(|row| *row <= time + rounding) - times.partition_point(|row| *row < time - rounding)
+}
+
 /// The largest difference between two curves at common times, in units of the first one's size.
 fn distance(times: &[f64], values: &[f64], other_times: &[f64], other: &[f64]) -> f64 {
     let size = values.iter().fold(0.0f64, |size, value| size.max(value.abs())).max(1e-6);
     let mut worst = 0.0f64;
     for (time, value) in times.iter().zip(values) {
-        // At a jump the row after it counts; both sides of one are left out where the other table has none.
+        // Both sides of a jump are left out, which may come a rounding error sooner or later on another road.
         let at = other_times.partition_point(|row| row <= time);
-        if at == 0 || other_times[at - 1] != *time || times.iter().filter(|row| *row == time).count() > 1 {
+        if at == 0 || other_times[at - 1] != *time || n_rows_at(times, *time) > 1 || n_rows_at(other_times, *time) > 1 {
             continue;
         }
         worst = worst.max((other[at - 1] - value).abs() / size);
@@ -279,7 +284,7 @@ impl Asked<'_> {
     fn own_data(&self) -> Option<OwnData> {
         let table = &self.trajectory.table;
         let times = &table.columns[0];
-        let is_single = |at: usize| times.iter().filter(|row| **row == times[at]).count() == 1;
+        let is_single = |at: usize| n_rows_at(times, times[at]) == 1;
         let stride = times.len().div_ceil(MAX_SAMPLES).max(1);
         let rows: Vec<usize> = (0..times.len()).step_by(stride).filter(|&at| is_single(at)).collect();
         let signals: Vec<usize> = (1..table.names.len())

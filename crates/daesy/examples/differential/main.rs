@@ -13,8 +13,12 @@ mod check;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use check::{Model, Outcome, compare};
+
+/// Ten thousand mutants shall not take a day: roads that take longer are refused, and counted by none.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -35,7 +39,14 @@ fn main() -> ExitCode {
         let file = &files[random.usize(..files.len())];
         let Ok(text) = std::fs::read_to_string(file) else { continue };
         let text = mutate(&text, &mut random);
-        let model = Model { text: &text, class: None, pick: random.usize(..1000), share: 1.0, identifies: false };
+        let model = Model {
+            text: &text,
+            class: None,
+            pick: random.usize(..1000),
+            share: 1.0,
+            identifies: false,
+            patience: PATIENCE,
+        };
         let outcome = catch_unwind(AssertUnwindSafe(|| compare(&model)));
         let problem = match outcome {
             Ok(Outcome::Unusable) => continue,
