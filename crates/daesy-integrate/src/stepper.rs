@@ -865,21 +865,23 @@ impl<'s, 'i> Stepper<'s, 'i> {
         row
     }
 
-    /// How far observed quantities at the point reached may be off because states and unknowns are rounded: the most that
-    /// they change where each of these moves by a few units in the last place, up or down, in two patterns of signs.
+    /// How far observed quantities at the point reached may be off by rounding: several times the most that they change
+    /// where each state and unknown moves by some units in the last place, up or down, in several patterns. What cancels
+    /// in such a change still shows the rounding of the formulas, though not in every one.
     pub(crate) fn rounding_of_observed(&mut self) -> Vec<f64> {
-        const UNITS: f64 = 32.0 * f64::EPSILON;
+        const SEVERAL: f64 = 16.0;
         let here = self.observe_here();
         let mut rounding = vec![0.0f64; here.len()];
-        for period in [2, 3] {
+        for period in [2, 3, 5, 7, 11, 13, 17, 19] {
+            let units = period as f64 * f64::EPSILON;
             let mut place = self.now.clone();
             for (at, value) in place.states.iter_mut().chain(&mut place.unknowns).enumerate() {
-                *value *= if at % period == 0 { 1.0 + UNITS } else { 1.0 - UNITS };
+                *value *= if at % period == 0 { 1.0 + units } else { 1.0 - units };
             }
             let mut there = vec![0.0; here.len()];
             self.model.evaluate(Part::Observed, &place, &mut there);
             for (rounding, (here, there)) in rounding.iter_mut().zip(here.iter().zip(&there)) {
-                *rounding = rounding.max((here - there).abs());
+                *rounding = rounding.max(SEVERAL * (here - there).abs());
             }
         }
         rounding
