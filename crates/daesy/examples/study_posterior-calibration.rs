@@ -45,7 +45,7 @@ struct Posterior<'a> {
 
 impl LogDensity for Posterior<'_> {
     fn evaluate(&self, theta: &[f64]) -> Option<Slope> {
-        let found = self.likelihood.expand(theta).ok()?;
+        let found = self.likelihood.gradient(theta).ok()?;
         let slopes = found.gradient.iter().zip(&self.priors).zip(theta);
         Some(Slope {
             value: found.value.log_likelihood + log_prior(&self.priors, theta),

@@ -126,7 +126,7 @@ impl Sampler<'_> {
         let likelihood = Likelihood::new(study, self.mode, FilterOptions::default()).map_err(fail)?;
         let information = likelihood.expand(self.mode).map_err(fail)?.information;
         let mut found = self.sample(&information, |theta| {
-            let found = likelihood.slope(theta).ok()?;
+            let found = likelihood.gradient(theta).ok()?;
             Some(Slope { value: found.value.log_likelihood, gradient: found.gradient })
         })?;
         if study.layout().start == StartMode::Estimated {
@@ -166,7 +166,7 @@ impl Sampler<'_> {
             (0..unknowns.len()).map(|at| Transform::new(space.lower[at], space.upper[at], space.nominal[at])).collect();
         let density = Density { likelihood, priors: &priors, watch: &self.loaded.watch };
         let PosteriorOptions { n_draws, n_chains, seed } = self.options;
-        let options = SampleOptions { n_chains, n_draws, n_warmup: n_draws.clamp(200, 1000), seed };
+        let options = SampleOptions { n_chains, n_draws, n_warmup: (n_draws / 2).clamp(200, 500), seed };
         let draws = sample(&density, &transforms, self.mode, &curvature, &options);
         if draws.theta.iter().any(|chain| chain.len() < n_draws) {
             let message = "the likelihood has no value around the estimate: no chain could begin";
