@@ -10,6 +10,7 @@ pub mod experiment;
 pub mod filter;
 mod free_start;
 pub mod horizon;
+pub mod hybrid;
 mod kernel;
 pub mod likelihood;
 pub mod memory;

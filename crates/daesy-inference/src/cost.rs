@@ -360,7 +360,7 @@ fn prediction_cost(
 ) -> Result<CostGrid, Failure> {
     let study = match kind {
         CostKind::OutputError => PredictionStudy::undisturbed(loaded, asked, options.seed)?,
-        _ => PredictionStudy::new(loaded, asked, options.seed)?,
+        _ => PredictionStudy::ensembles(loaded, asked, options.seed)?,
     };
     let start = study.start();
     let problem =

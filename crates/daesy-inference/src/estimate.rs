@@ -11,6 +11,7 @@ use daesy_graph::finding::{Finding, Level};
 use serde_json::{Map, Value, json};
 
 use crate::identify::Identification;
+use crate::identify::filtered::given_up;
 use crate::watch::Prediction;
 use daesy_report::Page;
 use daesy_report::chart::{Chart, Mark, Series, TIME};
@@ -202,6 +203,8 @@ struct Run {
     log_likelihood: f64,
     experiments: Vec<SignalEstimates>,
     approximation: Option<String>,
+    /// What is told about it.
+    finding: Option<Finding>,
 }
 
 impl Estimator {
@@ -233,7 +236,12 @@ impl Estimator {
                 let likelihood = likelihood.map_err(|error| refused(first, error))?;
                 let run = |theta: &Vec<f64>| {
                     let log_likelihood = likelihood.evaluate(theta)?.log_likelihood;
-                    Ok(Run { log_likelihood, experiments: likelihood.estimate(theta)?, approximation: None })
+                    Ok(Run {
+                        log_likelihood,
+                        experiments: likelihood.estimate(theta)?,
+                        approximation: None,
+                        finding: None,
+                    })
                 };
                 thetas.iter().map(|theta| run(theta).map_err(|error| refused(theta, error))).collect()
             }
@@ -254,6 +262,7 @@ impl Estimator {
             let message = format!("the model is not linear; estimates rest on an approximation ({approximation})");
             Diagnostic::resolve(&Finding::note("approximation", Span::NONE, message), &study.sources)
         });
+        let given_up = run.finding.as_ref().map(|finding| Diagnostic::resolve(finding, &study.sources));
         let left_out = match self {
             Self::Nonlinear { n_left_out, .. } if *n_left_out > 0 => {
                 let message = format!(
@@ -275,7 +284,7 @@ impl Estimator {
             uncertain: Vec::new(),
             predicted_from: Vec::new(),
             approximation: run.approximation,
-            diagnostics: note.into_iter().chain(left_out).chain(self.start_note(study)).collect(),
+            diagnostics: note.into_iter().chain(given_up).chain(left_out).chain(self.start_note(study)).collect(),
         })
     }
 
@@ -294,11 +303,12 @@ fn nonlinear_run(
     kind: &FilterKind,
 ) -> Result<Run, PointRefusal> {
     let n_signals = study_of(loaded).map_or(0, |study| study.signals.len());
-    let mut run = Run { log_likelihood: 0.0, experiments: Vec::new(), approximation: None };
+    let mut run = Run { log_likelihood: 0.0, experiments: Vec::new(), approximation: None, finding: None };
     for (at, experiment) in study.experiments.iter().enumerate() {
         let found = study.filter(problem, theta, at, kind, &loaded.watch)?;
         run.log_likelihood += found.log_likelihood;
         run.approximation = Some(found.approximation.words().to_owned());
+        run.finding = run.finding.or_else(|| given_up(std::slice::from_ref(&found)));
         let columns = |list: &[f64]| -> Vec<Vec<f64>> {
             (0..n_signals).map(|signal| list.iter().skip(signal).step_by(n_signals).copied().collect()).collect()
         };

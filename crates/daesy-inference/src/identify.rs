@@ -279,6 +279,11 @@ fn automatic(loaded: &Loaded, problem: &Problem, study: &Study) -> Result<(Route
             }
             return Ok((Route::Ensembles(Method::OutputError), reason));
         }
+        (Some(name), _) if has_discrete(&loaded.flat) => {
+            format!(
+                "the disturbance `{name}` moves the events of the model: its discrete states are filtered as a mixture"
+            )
+        }
         (Some(name), _) => format!("the model is not linear, and the disturbance `{name}` acts in it"),
         (None, Some(name)) => format!("the model is not linear, and the accuracy of `{name}` is unknown"),
         (None, None) => "the model is not linear, and there are priors to weigh against the data".to_owned(),
@@ -522,7 +527,11 @@ fn found(
     }
     let mut found = found?;
     found.method_reason = reason;
-    if !is_asked && let Some(failure) = found.filter_failure.take() {
+    let has_ensembles = study.disturbances.is_empty() || !has_discrete(&loaded.flat);
+    if !is_asked
+        && has_ensembles
+        && let Some(failure) = found.filter_failure.take()
+    {
         let reason = format!("{}; the filter fails its own check: {failure}", found.method_reason);
         found = pem::identify(loaded, problem, Method::PredictionError, options, checkpoint.as_mut(), progress)?;
         found.method_reason = reason;

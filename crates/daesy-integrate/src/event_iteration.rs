@@ -512,6 +512,27 @@ impl<'s> EventLoop<'s> {
         }
     }
 
+    /// Gives conditions of when-clauses and held values that `follows` marks, by position among the modes, what they are
+    /// at the point at hand, without an event: what a condition was before is what it is. True where one changed.
+    pub(crate) fn adopt_silently(&mut self, stepper: &mut Stepper<'_, '_>, follows: &[bool]) -> bool {
+        if !follows.contains(&true) {
+            return false;
+        }
+        let around = stepper.surroundings();
+        let wanted = self.wanted(&around, &stepper.now.states, &stepper.now.unknowns);
+        let (n_switched, before) = (self.events.n_switched(), self.events.switched_before());
+        let modes = &mut stepper.model.modes;
+        let mut has_changed = false;
+        for (at, &value) in wanted.iter().enumerate().filter(|(at, value)| follows[*at] && value.is_finite()) {
+            has_changed |= modes[at] != value;
+            modes[at] = value;
+            if at < n_switched {
+                modes[before + at] = value;
+            }
+        }
+        has_changed
+    }
+
     /// Settles an event at the point at hand. The clocks that tick now are asked for; `is_end` says that this is the
     /// end. Where modes change, the rule for transfers gives the states that follow.
     pub(crate) fn settle(

@@ -49,6 +49,7 @@ pub use linearization::{Linearization, linearize};
 pub use rows::{RowSink, TakeRows};
 pub use sensitivity::{SensitiveSimulation, sampled_sensitivities, simulate_with_sensitivities};
 pub use simulate::exchange::{Advanced, Exchange, Happened, Seed, SettableInputs, Snapshot, Tangent};
+pub use simulate::leg::{Leg, Waypoint};
 pub use simulate::{
     AsFarAsPossible, Displaced, EndPoint, Inputs, Method, MultipleRoot, Rules, SimulateOptions, Simulation,
     SingularSlope, Slide, StateEvent, Termination, Warned, simulate, simulate_as_far_as_possible, simulate_with,

@@ -6,6 +6,7 @@
 //! equations.
 
 pub mod exchange;
+pub mod leg;
 pub(crate) mod slide;
 
 use daesy_system::{DaeSystem, PAST_PLACES, Part, Past, Watch};

@@ -109,15 +109,17 @@ pub struct PredictionStudy {
 enum Engine {
     /// Many side by side, relations evaluated where they stand.
     Lanes,
-    /// One by one, from event to event.
+    /// One by one, from event to event, without disturbances.
     Events,
+    /// As points of a mixture, from event to event, each with a disturbance of its own.
+    Mixture,
 }
 
 impl Engine {
     const fn purpose(self) -> Purpose {
         match self {
             Self::Lanes => Purpose { changing: Changing::Varied, ..Purpose::LANES },
-            Self::Events => Purpose { changing: Changing::Varied, ..Purpose::TRAJECTORY },
+            Self::Events | Self::Mixture => Purpose { changing: Changing::Varied, ..Purpose::TRAJECTORY },
         }
     }
 }
@@ -141,22 +143,53 @@ fn may_have_events(flat: &FlatDae) -> bool {
     has_discrete(flat) || flat.graph.nodes().any(jumps)
 }
 
-/// No filter and no ensemble here follows events that a disturbance moves.
-fn refuse_disturbed_events(loaded: &Loaded) -> Result<(), Failure> {
+/// Who does not follow events that a disturbance moves.
+enum Unfollowed {
+    Ensembles,
+    Live,
+    Unit,
+    Past,
+    Filter,
+}
+
+/// Refuses a disturbance that acts in a model with discrete variables or when-clauses, where nobody follows its events.
+fn refuse_disturbed_events(loaded: &Loaded, who: &Unfollowed) -> Result<(), Failure> {
     let study = study_of(loaded)?;
     let (true, Some(disturbance)) = (has_discrete(&loaded.flat), study.disturbances.first()) else { return Ok(()) };
     let what = match loaded.unit {
         Some(_) => "unit with event indicators, discrete inputs or events in time",
         None => "model with discrete variables or when-clauses",
     };
+    let left_out = "`method = \"output-error\"` leaves it out, with robust standard errors";
+    let (why, help) = match who {
+        Unfollowed::Ensembles => (
+            "there is no ensemble for this",
+            format!("`method = \"ml\"` filters it, with one hypothesis for each discrete state; {left_out}"),
+        ),
+        Unfollowed::Live => (
+            "a filter that takes samples as they come does not follow them",
+            "`estimate` follows them through a record; or model the switching by smooth functions".to_owned(),
+        ),
+        Unfollowed::Unit => (
+            "there is no filter and no ensemble for this inside a unit",
+            format!("{left_out}; or take the Modelica model in its place"),
+        ),
+        Unfollowed::Past => (
+            "there is no filter for this where the model reads the past of a signal (`delay`)",
+            format!("{left_out}; or write the delay as a chain of first-order lags"),
+        ),
+        Unfollowed::Filter => (
+            "the filter that the study names does not follow them",
+            "leave `filter` out of `[estimate]`: such a model has a filter of its own, a mixture over its discrete \
+             states"
+                .to_owned(),
+        ),
+    };
     let message = format!(
-        "the disturbance `{}` acts in a {what}, whose events would be at other times in every realization: there is no \
-         filter and no ensemble for this",
+        "the disturbance `{}` acts in a {what}, whose events would be at other times in every realization: {why}",
         disturbance.name
     );
     let finding = Finding::error("disturbed-events", disturbance.span, message).with_names([&disturbance.name]);
-    let help = "`method = \"output-error\"` leaves it out, with robust standard errors; or take it out of the study, or \
-                model the switching by smooth functions";
     Err(Failure::Input(vec![Diagnostic::resolve(&finding.with_help(help), &study.sources)]))
 }
 
@@ -210,6 +243,15 @@ impl PredictionStudy {
         Self::with(loaded, problem, seed, study_of(loaded)?.disturbances.is_empty())
     }
 
+    /// Builds the prediction problem of a study for ensembles, which follow no events that disturbances move.
+    ///
+    /// # Errors
+    /// As [`PredictionStudy::new`], and where a disturbance acts in a model with discrete variables.
+    pub fn ensembles(loaded: &Loaded, problem: &Problem, seed: u64) -> Result<Self, Failure> {
+        refuse_disturbed_events(loaded, &Unfollowed::Ensembles)?;
+        Self::new(loaded, problem, seed)
+    }
+
     /// Builds the prediction problem of a study whose disturbances are left out.
     ///
     /// # Errors
@@ -225,7 +267,7 @@ impl PredictionStudy {
     /// # Errors
     /// As [`PredictionStudy::new`], and where the model has events.
     pub fn live(loaded: &Loaded, problem: &Problem, seed: u64) -> Result<Self, Failure> {
-        refuse_disturbed_events(loaded)?;
+        refuse_disturbed_events(loaded, &Unfollowed::Live)?;
         if has_discrete(&loaded.flat) {
             let message = "the model has discrete variables or when-clauses, and a filter that takes samples as they come \
                            follows no events";
@@ -263,13 +305,14 @@ impl PredictionStudy {
         (self, n_left_out)
     }
 
-    /// A model with events is followed from event to event if nothing disturbs it. One that has relations only, and
+    /// A model with events is followed from event to event: if nothing disturbs it one trajectory, otherwise, where it has
+    /// discrete variables, points of a mixture. One that has relations only, and
     /// cannot be followed so, as where it slides along the border of one, is advanced in lanes, which evaluate
     /// relations where they stand. Units of other tools are followed too: every evaluation of theirs is a message, and
     /// the steps of one trajectory are as long as its error allows, where those of lanes are short and equal.
     fn with(loaded: &Loaded, problem: &Problem, seed: u64, is_undisturbed: bool) -> Result<Self, Failure> {
-        if !is_undisturbed {
-            refuse_disturbed_events(loaded)?;
+        if !is_undisturbed && has_discrete(&loaded.flat) {
+            return Self::mixture(loaded, problem, seed);
         }
         let is_foreign = loaded.flat.graph.calls_foreign();
         if is_undisturbed && (is_foreign || may_have_events(&loaded.flat)) {
@@ -285,6 +328,21 @@ impl PredictionStudy {
             }
         }
         Self::build(loaded, problem, seed, Engine::Lanes)
+    }
+
+    /// A model with discrete variables in which disturbances act.
+    fn mixture(loaded: &Loaded, problem: &Problem, seed: u64) -> Result<Self, Failure> {
+        if loaded.unit.is_some() || loaded.flat.graph.calls_foreign() {
+            refuse_disturbed_events(loaded, &Unfollowed::Unit)?;
+        }
+        if study_of(loaded)?.filter.is_some() {
+            refuse_disturbed_events(loaded, &Unfollowed::Filter)?;
+        }
+        let study = Self::build(loaded, problem, seed, Engine::Mixture)?;
+        if !study.system.pasts().is_empty() {
+            refuse_disturbed_events(loaded, &Unfollowed::Past)?;
+        }
+        Ok(study)
     }
 
     fn build(loaded: &Loaded, problem: &Problem, seed: u64, engine: Engine) -> Result<Self, Failure> {
@@ -341,7 +399,7 @@ impl PredictionStudy {
             experiments,
             settings,
             rewritten,
-            start_note: stationary_start(study).filter(|_| engine == Engine::Lanes),
+            start_note: stationary_start(study).filter(|_| engine != Engine::Events),
             disturbances,
             graph,
             variables: system.regular().parameters.clone(),
@@ -431,8 +489,9 @@ impl PredictionStudy {
         settings: PredictionSettings,
         reference: &[f64],
     ) -> Result<PredictionProblem<'a>, PointRefusal> {
-        if self.engine == Engine::Events {
-            return Ok(PredictionProblem::by_events(&self.system, self, experiments, observed, settings));
+        if self.engine != Engine::Lanes {
+            let slots = self.slots.clone();
+            return Ok(PredictionProblem::by_events(&self.system, self, experiments, observed, slots, settings));
         }
         PredictionProblem::new(&self.system, self, experiments, observed, self.slots.clone(), settings, reference)
     }
@@ -440,13 +499,19 @@ impl PredictionStudy {
     /// Whether trajectories are followed one by one, from event to event.
     #[must_use]
     pub fn follows_events(&self) -> bool {
-        self.engine == Engine::Events
+        self.engine != Engine::Lanes
+    }
+
+    /// Whether disturbances act in a model that is followed from event to event.
+    #[must_use]
+    pub fn is_mixture(&self) -> bool {
+        self.engine == Engine::Mixture && !self.slots.is_empty()
     }
 
     /// Whether events happen in trajectories that are followed.
     #[must_use]
     pub fn meets_events(&self) -> bool {
-        self.engine == Engine::Events && self.system.description().events.can_happen()
+        self.engine != Engine::Lanes && self.system.description().events.can_happen()
     }
 
     /// The problem whose outputs are the measured quantities and then the study's signals.
@@ -1046,7 +1111,7 @@ fn read_experiments(
         let span = samples.last().map_or(0.0, |last| last - start);
         // Where nothing is disturbed there is no grid of disturbances to be fine enough.
         let step = match engine {
-            Engine::Lanes => noise_step(study, &samples)?,
+            Engine::Lanes | Engine::Mixture => noise_step(study, &samples)?,
             Engine::Events => f64::max(span, f64::MIN_POSITIVE),
         };
         limits::noise_grid(step, span, system.description().n_inputs).map_err(|refusal| {

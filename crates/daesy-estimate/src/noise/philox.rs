@@ -17,6 +17,8 @@ pub enum Purpose {
     Start,
     /// Measurement errors of simulated data.
     Measurement,
+    /// Points that stand for a distribution.
+    Points,
 }
 
 impl Purpose {
@@ -28,6 +30,7 @@ impl Purpose {
             Self::Between(node) => node,
             Self::Start => u32::MAX,
             Self::Measurement => u32::MAX - 1,
+            Self::Points => u32::MAX - 3,
         }
     }
 }

@@ -32,6 +32,8 @@ pub enum Approximation {
     Unscented,
     /// Weighted realizations.
     Particles,
+    /// Points around the means of several discrete states.
+    Mixture,
 }
 
 impl Approximation {
@@ -42,6 +44,9 @@ impl Approximation {
             Self::Extended => "extended Kalman filter: normal distributions, derivatives at their means",
             Self::Unscented => "unscented Kalman filter: normal distributions, points around their means",
             Self::Particles => "particle filter: weighted realizations",
+            Self::Mixture => {
+                "mixture filter: normal distributions, one for each discrete state, points followed from event to event"
+            }
         }
     }
 }
@@ -91,6 +96,36 @@ pub struct StateEstimates {
     pub innovation_covariances: Vec<f64>,
     /// What it rests on.
     pub approximation: Approximation,
+    /// What a mixture says beside; `None` for other filters.
+    pub mixture: Option<Mixture>,
+}
+
+/// What a mixture of normal distributions says of measurements, which are not normal where several discrete states are
+/// possible.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Mixture {
+    /// `[sample]`: the logarithm of the density of what was measured; zero where nothing was.
+    pub log_densities: Vec<f64>,
+    /// `[sample]`: whether that is a normal one.
+    pub is_normal: Vec<bool>,
+    /// The most discrete states that were possible after a sample.
+    pub n_most: usize,
+    /// The largest weight of discrete states that were given up at a sample.
+    pub given_up: f64,
+}
+
+impl Mixture {
+    /// Of so many samples.
+    #[must_use]
+    pub fn new(n_samples: usize) -> Self {
+        Self { log_densities: vec![0.0; n_samples], is_normal: vec![true; n_samples], n_most: 0, given_up: 0.0 }
+    }
+
+    /// Takes note of what was possible at one of them.
+    pub fn note(&mut self, n_hypotheses: usize, given_up: f64) {
+        self.n_most = self.n_most.max(n_hypotheses);
+        self.given_up = self.given_up.max(given_up);
+    }
 }
 
 /// The directions of the extended filter: one for each carried state, for each component of the channels and for the

@@ -60,7 +60,7 @@ struct Passed {
 
 /// A root of a covariance on its positive part: the symmetric one of the correlation, in units of the standard
 /// deviations. So it does not depend on units, and what is small beside others is as accurate as these.
-fn root(matrix: &Mat<f64>) -> Mat<f64> {
+pub(crate) fn root(matrix: &Mat<f64>) -> Mat<f64> {
     let n = matrix.nrows();
     let size: Vec<f64> = (0..n).map(|i| matrix[(i, i)].max(0.0).sqrt()).collect();
     // What is known exactly takes no part, as most states at the start.
@@ -87,7 +87,7 @@ fn root(matrix: &Mat<f64>) -> Mat<f64> {
 }
 
 /// Inverse on the part above rounding, rows and columns scaled alike.
-fn pseudo_inverse(matrix: &Mat<f64>) -> Mat<f64> {
+pub(crate) fn pseudo_inverse(matrix: &Mat<f64>) -> Mat<f64> {
     let n = matrix.nrows();
     if n == 0 {
         return Mat::zeros(0, 0);
@@ -111,7 +111,7 @@ fn pseudo_inverse(matrix: &Mat<f64>) -> Mat<f64> {
 /// `z = l^-1/2 V' (m_s+ - m')`, a few at most, and changes its covariance by `diag(l^-1/2) V' (P_s+ - P') V diag(l^-1/2)`,
 /// whose diagonal is between -1 (all is known) and 0 (nothing was learned). Where `l` is tiny both are quotients of
 /// errors by tiny numbers; a direction that breaks these bounds says nothing about the state before.
-fn smoothing_inverse(predicted: &Moments, known: &Moments) -> Mat<f64> {
+pub(crate) fn smoothing_inverse(predicted: &Moments, known: &Moments) -> Mat<f64> {
     /// Eigenvalues of the correlation above this are not doubted.
     const SURE: f64 = 1e-2;
     const FARTHEST: f64 = 10.0;
@@ -448,6 +448,7 @@ fn run(
             Spread::Points => Approximation::Unscented,
             Spread::Derivatives => Approximation::Extended,
         },
+        mixture: None,
     };
     let mut now = passage.start();
     let sample_at = problem.sample_at();
@@ -606,7 +607,7 @@ fn whitened(covariance: &Mat<f64>, errors: &Mat<f64>) -> Vec<(f64, f64)> {
 
 /// The logarithm of the determinant of an innovation covariance, `cov h + R`; `None` if that is no such matrix: its
 /// eigenvalues are `least` at least, the smallest variance in `R`.
-fn log_determinant(matrix: &Mat<f64>, least: f64) -> Option<f64> {
+pub(crate) fn log_determinant(matrix: &Mat<f64>, least: f64) -> Option<f64> {
     let eigen = SelfAdjointEigen::new(matrix.as_ref(), faer::Side::Lower).ok()?;
     let values: Vec<f64> = eigen.S().column_vector().iter().copied().collect();
     let is_one = values.iter().all(|value| value.is_finite() && *value >= 0.5 * least);

@@ -99,6 +99,7 @@ fn run(
         innovation_std: vec![f64::NAN; n_samples * n_measured],
         innovation_covariances: Vec::new(),
         approximation: Approximation::Particles,
+        mixture: None,
     };
     let mut weights = vec![1.0 / n_lanes as f64; n_lanes];
     // Observed values of all samples along the path of each particle.

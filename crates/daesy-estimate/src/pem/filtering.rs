@@ -1,5 +1,6 @@
 //! Filters of a prediction problem: its experiments one by one, at a point of unknowns.
 
+use daesy_integrate::ensemble::Grid;
 use daesy_system::Watch;
 
 use super::problem::{Machine, PointRefusal, PredictionProblem, Prepared, StartPlace};
@@ -49,6 +50,9 @@ impl PredictionProblem<'_> {
         kind: &FilterKind,
         watch: &Watch,
     ) -> Result<StateEstimates, PointRefusal> {
+        if self.is_mixture() {
+            return self.filter_with_events(theta, request, watch);
+        }
         if self.by_events || self.slots.is_empty() {
             return self.undisturbed(theta, request, kind, watch);
         }
@@ -94,6 +98,7 @@ impl PredictionProblem<'_> {
                 FilterKind::Extended => Approximation::Extended,
                 _ => Approximation::Unscented,
             },
+            mixture: None,
         };
         for (at, &measured) in request.measured.iter().enumerate() {
             let (sample, output) = (at / n_measured, at % n_measured);
@@ -147,12 +152,7 @@ impl PredictionProblem<'_> {
         let from = StartPlace { experiment: request.experiment, time: own.grid.start, inputs: own.inputs };
         let start = self.filter_start(&from, &prepared.point.parameters, &prepared.process, points)?;
         prepared.point.starts = vec![start];
-        for &time in &own.grid.samples {
-            let position = (time - own.grid.start) / own.grid.step;
-            if (position - position.round()).abs() > 1e-6 {
-                return Err(PointRefusal::OffGrid { time, step: own.grid.step });
-            }
-        }
+        require_on_grid(&own.grid)?;
         let machine = if *kind == FilterKind::Extended { self.extended_machine(&mut prepared)? } else { self.plain()? };
         Ok(of(&FilterProblem {
             program: machine.program.as_ref(),
@@ -187,6 +187,17 @@ impl PredictionProblem<'_> {
         });
         made.as_ref().map_err(|error| error.clone().into())
     }
+}
+
+/// Refuses samples between grid points.
+pub(super) fn require_on_grid(grid: &Grid) -> Result<(), PointRefusal> {
+    for &time in &grid.samples {
+        let position = (time - grid.start) / grid.step;
+        if (position - position.round()).abs() > 1e-6 {
+            return Err(PointRefusal::OffGrid { time, step: grid.step });
+        }
+    }
+    Ok(())
 }
 
 fn moment_options(kind: &FilterKind, smooths: bool, watch: &Watch) -> MomentOptions {

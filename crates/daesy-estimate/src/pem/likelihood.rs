@@ -8,7 +8,9 @@
 //! I_ij   = sum of  e_i' S^-1 e_j + 1/2 tr(S^-1 S_i S^-1 S_j)                    expected information
 //! ```
 //!
-//! as for linear models [@gerdin2007]. The derivatives e_i and S_i are central differences of whole filter runs: unlike
+//! as for linear models [@gerdin2007]. Where several discrete states of a model with events were possible, the density p
+//! of a sample is that of a mixture, with the score s = d log p and the information E s s', for which s s' stands
+//! [@berndt1974]. The derivatives e_i and S_i are central differences of whole filter runs: unlike
 //! those of predictions and of the exact filter they carry an error of relative size 1e-7, which is far below that of
 //! the approximation itself.
 
@@ -62,6 +64,24 @@ struct Sample {
     experiment: usize,
     errors: Mat<f64>,
     covariance: Mat<f64>,
+    /// Where several discrete states were possible: the logarithm of its density, which is not normal.
+    log_density: Option<f64>,
+    /// Whether that is all there is to know, or errors and covariance say the same.
+    is_normal: bool,
+}
+
+impl Sample {
+    fn negative_log_density(&self) -> f64 {
+        if let Some(log_density) = self.log_density {
+            return -log_density;
+        }
+        let Ok(factor) = self.covariance.llt(faer::Side::Lower) else { return f64::INFINITY };
+        let n = self.errors.nrows();
+        let determinant: f64 = (0..n).map(|i| 2.0 * factor.L()[(i, i)].ln()).sum();
+        let solved = faer::linalg::solvers::Solve::solve(&factor, &self.errors);
+        let distance = (self.errors.transpose() * solved)[(0, 0)];
+        0.5 * (distance + determinant + n as f64 * (2.0 * std::f64::consts::PI).ln())
+    }
 }
 
 impl<'p, 'a> FilterLikelihood<'p, 'a> {
@@ -114,6 +134,8 @@ impl<'p, 'a> FilterLikelihood<'p, 'a> {
                     covariance: Mat::from_fn(n, n, |i, j| {
                         run.innovation_covariances[(sample * m + present[i]) * m + present[j]]
                     }),
+                    log_density: run.mixture.as_ref().map(|mixture| mixture.log_densities[sample]),
+                    is_normal: run.mixture.as_ref().is_none_or(|mixture| mixture.is_normal[sample]),
                 });
             }
         }
@@ -137,15 +159,7 @@ impl<'p, 'a> FilterLikelihood<'p, 'a> {
     }
 
     fn negative_log_likelihood(samples: &[Sample]) -> f64 {
-        let of = |sample: &Sample| {
-            let Ok(factor) = sample.covariance.llt(faer::Side::Lower) else { return f64::INFINITY };
-            let n = sample.errors.nrows();
-            let determinant: f64 = (0..n).map(|i| 2.0 * factor.L()[(i, i)].ln()).sum();
-            let solved = faer::linalg::solvers::Solve::solve(&factor, &sample.errors);
-            let distance = (sample.errors.transpose() * solved)[(0, 0)];
-            0.5 * (distance + determinant + n as f64 * (2.0 * std::f64::consts::PI).ln())
-        };
-        let sum: f64 = samples.iter().map(of).sum();
+        let sum: f64 = samples.iter().map(Sample::negative_log_density).sum();
         if sum.is_nan() { f64::INFINITY } else { sum }
     }
 
@@ -177,33 +191,18 @@ impl<'p, 'a> FilterLikelihood<'p, 'a> {
         let mut scores = ScoreSeries { n_unknown: n, experiments: vec![ExperimentScores::default(); n_experiments] };
         let mut n_counted = 0;
         for (at, sample) in runs[0].iter().enumerate() {
-            let m = sample.errors.nrows();
-            n_counted += m;
-            let inverse = inverse(&sample.covariance);
-            let pulled = &inverse * &sample.errors;
-            // Per unknown: S^-1 e_i and S^-1 S_i.
-            let mut by_error = Vec::with_capacity(n);
-            let mut by_covariance = Vec::with_capacity(n);
-            for i in 0..n {
-                let (after, before) = (&runs[1 + 2 * i][at], &runs[2 + 2 * i][at]);
-                let width = points[1 + 2 * i][i] - points[2 + 2 * i][i];
-                let error = (&after.errors - &before.errors) * faer::Scale(1.0 / width);
-                let covariance = &inverse * ((&after.covariance - &before.covariance) * faer::Scale(1.0 / width));
-                let trace: f64 = (0..m).map(|k| covariance[(k, k)]).sum();
-                let score = (pulled.transpose() * &error)[(0, 0)] + 0.5 * trace
-                    - 0.5 * (sample.errors.transpose() * &covariance * &pulled)[(0, 0)];
-                gradient[i] += score;
-                by_error.push(error);
-                by_covariance.push(covariance);
-            }
-            add_scores(&mut scores.experiments[sample.experiment], sample, &by_error, &by_covariance);
-            for i in 0..n {
-                let weighted = by_error[i].transpose() * &inverse;
-                for j in 0..=i {
-                    let product = &by_covariance[i] * &by_covariance[j];
-                    let trace: f64 = (0..m).map(|k| product[(k, k)]).sum();
-                    information[(i, j)] += (&weighted * &by_error[j])[(0, 0)] + 0.5 * trace;
-                }
+            n_counted += sample.errors.nrows();
+            let beside: Vec<Beside<'_>> = (0..n)
+                .map(|i| {
+                    let width = points[1 + 2 * i][i] - points[2 + 2 * i][i];
+                    Beside { after: &runs[1 + 2 * i][at], before: &runs[2 + 2 * i][at], width }
+                })
+                .collect();
+            let scores = &mut scores.experiments[sample.experiment];
+            if sample.is_normal {
+                sample.expand(&beside, &mut gradient, &mut information, scores);
+            } else {
+                sample.expand_mixture(&beside, &mut gradient, &mut information, scores);
             }
         }
         for i in 0..n {
@@ -212,6 +211,78 @@ impl<'p, 'a> FilterLikelihood<'p, 'a> {
             }
         }
         Ok(FilterExpansion { value, gradient, information, scores, n_counted })
+    }
+}
+
+/// A sample at points on both sides of the one at hand, this far apart in one unknown.
+struct Beside<'s> {
+    after: &'s Sample,
+    before: &'s Sample,
+    width: f64,
+}
+
+impl Sample {
+    /// Adds what a normal sample says, see the module.
+    fn expand(
+        &self,
+        beside: &[Beside<'_>],
+        gradient: &mut [f64],
+        information: &mut Mat<f64>,
+        scores: &mut ExperimentScores,
+    ) {
+        let (n, m) = (beside.len(), self.errors.nrows());
+        let inverse = inverse(&self.covariance);
+        let pulled = &inverse * &self.errors;
+        // Per unknown: S^-1 e_i and S^-1 S_i.
+        let mut by_error = Vec::with_capacity(n);
+        let mut by_covariance = Vec::with_capacity(n);
+        for (gradient, Beside { after, before, width }) in gradient.iter_mut().zip(beside) {
+            let error = (&after.errors - &before.errors) * faer::Scale(1.0 / width);
+            let covariance = &inverse * ((&after.covariance - &before.covariance) * faer::Scale(1.0 / width));
+            let trace: f64 = (0..m).map(|k| covariance[(k, k)]).sum();
+            let score = (pulled.transpose() * &error)[(0, 0)] + 0.5 * trace
+                - 0.5 * (self.errors.transpose() * &covariance * &pulled)[(0, 0)];
+            *gradient += match self.log_density {
+                Some(_) => (after.negative_log_density() - before.negative_log_density()) / width,
+                None => score,
+            };
+            by_error.push(error);
+            by_covariance.push(covariance);
+        }
+        add_scores(scores, self, &by_error, &by_covariance);
+        for i in 0..n {
+            let weighted = by_error[i].transpose() * &inverse;
+            for j in 0..=i {
+                let product = &by_covariance[i] * &by_covariance[j];
+                let trace: f64 = (0..m).map(|k| product[(k, k)]).sum();
+                information[(i, j)] += (&weighted * &by_error[j])[(0, 0)] + 0.5 * trace;
+            }
+        }
+    }
+
+    /// Adds what a sample says that is not normal: its score s, and s s', whose expectation is the information. For the
+    /// sandwich it is one value with z = 1 and x = s, which says nothing for or against the model.
+    fn expand_mixture(
+        &self,
+        beside: &[Beside<'_>],
+        gradient: &mut [f64],
+        information: &mut Mat<f64>,
+        scores: &mut ExperimentScores,
+    ) {
+        let slope = |beside: &Beside<'_>| {
+            (beside.after.negative_log_density() - beside.before.negative_log_density()) / beside.width
+        };
+        let slopes: Vec<f64> = beside.iter().map(slope).collect();
+        for (i, slope) in slopes.iter().enumerate() {
+            gradient[i] += slope;
+            for j in 0..=i {
+                information[(i, j)] += slope * slopes[j];
+            }
+        }
+        scores.errors.push(1.0);
+        scores.by_error.extend(slopes.iter().map(|slope| -slope));
+        scores.by_square.extend(slopes.iter().map(|_| 0.0));
+        scores.ends.push(scores.errors.len());
     }
 }
 

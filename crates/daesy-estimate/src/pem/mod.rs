@@ -14,6 +14,7 @@
 
 pub mod filtering;
 pub mod growing;
+mod hybrid;
 pub mod likelihood;
 pub mod live;
 pub mod objective;

@@ -8,7 +8,7 @@ use daesy_integrate::ensemble::{
     reference_point, start_of,
 };
 use daesy_integrate::{
-    Direction as StartDirection, Inputs, IntegrateError, SimulateOptions, sampled_sensitivities, simulate,
+    Direction as StartDirection, Inputs, IntegrateError, SimulateOptions, Simulation, sampled_sensitivities, simulate,
 };
 use daesy_system::{
     DaeSystem, ParameterError, Part, StartClass, StepMethod, StepProgram, StepProgramError, StepRequest, Watch,
@@ -194,7 +194,7 @@ pub struct PredictionProblem<'a> {
     pub(super) system: &'a dyn DaeSystem,
     pub(super) parameterization: &'a dyn Parameterization,
     pub(super) experiments: Vec<MeasuredExperiment<'a>>,
-    observed: Vec<u32>,
+    pub(super) observed: Vec<u32>,
     pub(super) slots: Vec<usize>,
     pub(super) settings: PredictionSettings,
     method: StepMethod,
@@ -286,22 +286,24 @@ impl<'a> PredictionProblem<'a> {
         Ok(problem)
     }
 
-    /// Predictions of a model with events and without disturbances: one trajectory for each experiment, whose
-    /// derivatives cross events as the times of these follow the unknowns.
+    /// A model with events. Without disturbances predictions are one trajectory for each experiment, whose derivatives
+    /// cross events as the times of these follow the unknowns; with those that drive `slots` it can be filtered and
+    /// realized, and predictions are those without them.
     #[must_use]
     pub fn by_events(
         system: &'a dyn DaeSystem,
         parameterization: &'a dyn Parameterization,
         experiments: Vec<MeasuredExperiment<'a>>,
         observed: Vec<u32>,
+        slots: Vec<usize>,
         settings: PredictionSettings,
     ) -> Self {
+        let slots = if settings.is_undisturbed { Vec::new() } else { slots };
         Self {
             system,
             parameterization,
             experiments,
             observed,
-            slots: Vec::new(),
             method: StepMethod::Explicit4,
             plain: OnceLock::new(),
             differentiated: OnceLock::new(),
@@ -309,8 +311,15 @@ impl<'a> PredictionProblem<'a> {
             reference: Vec::new(),
             starts_depend_on_lanes: false,
             by_events: true,
-            settings: PredictionSettings { is_undisturbed: true, ..settings },
+            settings: PredictionSettings { is_undisturbed: slots.is_empty(), ..settings },
+            slots,
         }
+    }
+
+    /// Whether disturbances act in a model that is followed from event to event.
+    #[must_use]
+    pub fn is_mixture(&self) -> bool {
+        self.by_events && !self.slots.is_empty()
     }
 
     /// Whether trajectories are followed from event to event, and meet any.
@@ -347,7 +356,12 @@ impl<'a> PredictionProblem<'a> {
         Ok(prediction)
     }
 
-    fn event_options(&self, experiment: &MeasuredExperiment<'a>, rtol: f64, watch: &Watch) -> SimulateOptions {
+    pub(super) fn event_options(
+        &self,
+        experiment: &MeasuredExperiment<'a>,
+        rtol: f64,
+        watch: &Watch,
+    ) -> SimulateOptions {
         let samples = &experiment.grid.samples;
         SimulateOptions {
             start: experiment.grid.start,
@@ -374,20 +388,26 @@ impl<'a> PredictionProblem<'a> {
             let options = self.event_options(experiment, DIFFERENCE_TOLERANCE, watch);
             let run =
                 simulate(self.system, &parameters, experiment.inputs, &options).map_err(PointRefusal::Trajectory)?;
-            let mut means = Vec::new();
-            for &sample in &experiment.grid.samples {
-                let last = run.times.partition_point(|&time| time <= sample);
-                if last == 0 || run.times[last - 1] < sample {
-                    let time = run.termination.map_or(f64::NAN, |termination| termination.time);
-                    return Err(PointRefusal::Ended { time });
-                }
-                means.extend(self.observed_of(&run.rows[last - 1]));
-            }
+            let means = self.sampled(&experiment.grid.samples, &run)?;
             prediction.variances.push(vec![0.0; means.len()]);
             prediction.means.push(means);
             prediction.lane_steps += run.steps as u64;
         }
         Ok(prediction)
+    }
+
+    /// Observed quantities of a trajectory at samples.
+    pub(super) fn sampled(&self, samples: &[f64], run: &Simulation) -> Result<Vec<f64>, PointRefusal> {
+        let mut values = Vec::with_capacity(samples.len() * self.observed.len());
+        for &sample in samples {
+            let last = run.times.partition_point(|&time| time <= sample);
+            if last == 0 || run.times[last - 1] < sample {
+                let time = run.termination.as_ref().map_or(f64::NAN, |termination| termination.time);
+                return Err(PointRefusal::Ended { time });
+            }
+            values.extend(self.observed_of(&run.rows[last - 1]));
+        }
+        Ok(values)
     }
 
     fn follow_exactly(&self, theta: &[f64], with_derivatives: bool, watch: &Watch) -> Result<Prediction, PointRefusal> {
@@ -517,7 +537,7 @@ impl<'a> PredictionProblem<'a> {
     }
 
     /// Parameters as they are in one of the records.
-    fn parameters_in(&self, record: usize, parameters: &[f64]) -> Vec<f64> {
+    pub(super) fn parameters_in(&self, record: usize, parameters: &[f64]) -> Vec<f64> {
         let mut own = parameters.to_vec();
         self.parameterization.begin_record(record, &mut own);
         own
@@ -780,6 +800,9 @@ impl<'a> PredictionProblem<'a> {
         n_realizations: usize,
         watch: &Watch,
     ) -> Result<Vec<Vec<Vec<f64>>>, PointRefusal> {
+        if self.is_mixture() {
+            return self.realize_with_events(theta, n_realizations, watch);
+        }
         if self.by_events {
             return Ok(vec![self.follow(theta, false, watch)?.means; n_realizations]);
         }

@@ -11,7 +11,7 @@ use daesy_estimate::pem::{
 use daesy_estimate::prior::{Prior, WithPriors, precisions};
 use daesy_estimate::residual::{PredictedSize, ResidualSize, ResidualTests, residual_tests};
 use daesy_estimate::search::{
-    Objective, SearchEnd, SearchOptions, SearchProgress, SearchResult, SearchSpace, minimize, settle, widths,
+    Objective, SearchEnd, SearchOptions, SearchProgress, SearchResult, minimize, settle, widths,
 };
 use daesy_graph::Span;
 use daesy_graph::finding::Finding;
@@ -73,10 +73,11 @@ fn search_from<O: Objective>(
     study: &PredictionStudy,
     observe: &mut dyn FnMut(&SearchProgress<'_>),
 ) -> Result<SearchResult<O::Refusal>, O::Refusal> {
-    let options = search_options();
+    let absolute = if study.is_mixture() { ENOUGH_AT_FIRST } else { ENOUGH };
+    let options = SearchOptions { absolute, ..search_options() };
     let found = minimize(posterior, from, &study.space, &options, observe)?;
     // Where a sample passes an event its derivative jumps.
-    Ok(match study.meets_events() {
+    Ok(match study.meets_events() && !study.is_mixture() {
         true => settle(posterior, found, &study.space, &options, 0.5),
         false => found,
     })
@@ -209,8 +210,8 @@ impl<'p, 'a> Sought<'p, 'a> {
                     let mut posterior = WithPriors { inner: &mut objective, priors, factor: 1.0 };
                     let found = search_from(&mut posterior, from, study, &mut observe);
                     match found {
-                        Ok(found) if !study.follows_events() => {
-                            Ok(on_the_scale_of_data(&mut objective, priors, &study.space, found, &mut observe))
+                        Ok(found) if !study.follows_events() || study.is_mixture() => {
+                            Ok(on_the_scale_of_data(&mut objective, priors, study, found, &mut observe))
                         }
                         found => found,
                     }
@@ -237,7 +238,7 @@ impl<'p, 'a> Sought<'p, 'a> {
     fn near(&self, from: &[f64]) -> Vec<f64> {
         let study = self.study;
         let beginning = |share: f64, theta: &[f64]| study.beginning(share, theta).ok();
-        let grown = match study.meets_events() {
+        let grown = match study.meets_events() && !study.is_mixture() {
             true => grown_start(&beginning, from, &study.space, &self.loaded.watch),
             false => from.to_vec(),
         };
@@ -269,6 +270,7 @@ impl<'p, 'a> Sought<'p, 'a> {
                 .with_help("`cost --grid` shows it; smooth functions in the place of relations make it smooth");
             diagnostics.push(resolve(loaded, &note));
         }
+        diagnostics.extend(told(loaded, given_up(&runs)));
         refuse_idle(loaded, study, &expansion.information)?;
         let (scores, precision) = (&expansion.scores, precisions(priors, &best.theta));
         let sizes = sizes(&best.theta, &study.space);
@@ -344,23 +346,28 @@ const MAX_LOOKS: usize = 6;
 /// What is left to gain of a log-likelihood that is rough.
 const ENOUGH_OF_ROUGH: f64 = 0.02;
 
+/// The same by differences over short distances, where others over long ones follow.
+const ENOUGH_AT_FIRST: f64 = 0.1;
+
 /// Goes on from where a search ended if the likelihood does not rise around it as its derivatives say: with derivatives
-/// by differences over the widths that it does have, and from the best point that was seen.
+/// by differences over the widths that it does have, and from the best point that was seen. The likelihood of a mixture
+/// has steps wherever a point of it changes its discrete state, and is always gone on with.
 fn on_the_scale_of_data(
     objective: &mut Remembered<'_, FilterLikelihood<'_, '_>>,
     priors: &[Option<Prior>],
-    space: &SearchSpace,
+    study: &PredictionStudy,
     mut found: SearchResult<PointRefusal>,
     observe: &mut dyn FnMut(&SearchProgress<'_>),
 ) -> SearchResult<PointRefusal> {
-    let label = objective.label.clone();
+    let (label, space) = (objective.label.clone(), &study.space);
     for look in 1..=MAX_LOOKS {
         if objective.watch.is_stopped() || !found.expansion.value.is_finite() {
             break;
         }
         let mut posterior = WithPriors { inner: &mut *objective, priors, factor: 1.0 };
         let seen = widths(&mut posterior, &found, space);
-        let is_as_expected = seen.are_as_expected(AS_EXPECTED);
+        let has_steps = study.is_mixture() && objective.inner.widths.is_none();
+        let is_as_expected = seen.are_as_expected(AS_EXPECTED) && !has_steps;
         if is_as_expected && seen.better.is_none() {
             break;
         }
@@ -482,8 +489,26 @@ fn own_check(
     })
 }
 
+/// A weight of discrete states that were given up beyond which that is told.
+const NOTICEABLE: f64 = 1e-3;
+
+/// That a filter held more discrete states possible than it keeps.
+pub(crate) fn given_up(runs: &[StateEstimates]) -> Option<Finding> {
+    let mixtures = runs.iter().filter_map(|run| run.mixture.as_ref());
+    let most = mixtures.map(|mixture| mixture.given_up).fold(0.0, f64::max);
+    if most <= NOTICEABLE {
+        return None;
+    }
+    let message = format!(
+        "the filter held more discrete states possible than it keeps, and gave up some of the probability {most:.2} together"
+    );
+    let help = "discrete variables that count or remember much make many discrete states: leave those out that nothing \
+                depends on";
+    Some(Finding::warning("discrete-states", Span::NONE, message).with_help(help))
+}
+
 /// Predictions one sample ahead.
-fn fits(study: &PredictionStudy, problem: &PredictionProblem<'_>, runs: &[StateEstimates]) -> Vec<Fit> {
+pub(super) fn fits(study: &PredictionStudy, problem: &PredictionProblem<'_>, runs: &[StateEstimates]) -> Vec<Fit> {
     let m = study.measured.len();
     let mut fits = Vec::new();
     for (at, (experiment, run)) in problem.experiments().iter().zip(runs).enumerate() {

@@ -76,7 +76,8 @@ pub(crate) fn study_for(
 ) -> Result<PredictionStudy, Failure> {
     match method {
         Method::OutputError => PredictionStudy::undisturbed(loaded, problem, seed),
-        _ => PredictionStudy::new(loaded, problem, seed),
+        Method::PredictionError => PredictionStudy::ensembles(loaded, problem, seed),
+        Method::MaximumLikelihood => PredictionStudy::new(loaded, problem, seed),
     }
 }
 

@@ -7,11 +7,14 @@ use daesy_estimate::descriptor::ParametricModel as _;
 use daesy_estimate::filter::FilterOptions;
 use daesy_estimate::horizon::{Ahead, Horizon};
 use daesy_estimate::likelihood::Likelihood;
-use daesy_estimate::pem::{FilterRequest, Parameterization, PointRefusal, PredictionProblem, PredictionSettings};
+use daesy_estimate::pem::{
+    FilterLikelihood, FilterRequest, Parameterization, PointRefusal, PredictionProblem, PredictionSettings,
+};
 use daesy_graph::Span;
 use daesy_graph::finding::Finding;
 use serde_json::{Value, json};
 
+use super::filtered::fits;
 use super::fitted::resolve;
 use super::pem::study_for;
 use super::{Fit, Form, Identification, IdentifyOptions, Method, ProgressLine, number};
@@ -246,6 +249,9 @@ impl Question<'_> {
             _ => PredictionStudy::new(loaded, problem, self.seed)?,
         };
         let fail = |refusal: PointRefusal| study.failure(loaded, &refusal);
+        if study.is_mixture() {
+            return self.by_mixture(loaded, &study);
+        }
         let is_disturbed = !study.disturbances.is_empty() && !study.follows_events();
         let without = self.no_filter(loaded, problem, &study)?;
         // Nothing but the start is known of a model without disturbances: every prediction is a free run.
@@ -280,6 +286,26 @@ impl Question<'_> {
         }
         self.notes.extend(without);
         Ok(fits)
+    }
+
+    /// By the filter of a model with events under disturbances, which predicts one sample ahead.
+    fn by_mixture(&mut self, loaded: &Loaded, study: &PredictionStudy) -> Result<Vec<(Horizon, Fit)>, Failure> {
+        const NEXT: Horizon = Horizon::Samples(1);
+        if self.horizons.iter().any(|horizon| *horizon != NEXT) {
+            let message = "a model with events in which a disturbance acts is predicted one sample ahead only: other \
+                           horizons are left out";
+            let help = "ask for a horizon of 1; `uq` and `simulate` show runs without measurements";
+            self.notes.push(Finding::note("horizon", Span::NONE, message).with_help(help));
+        }
+        if !self.horizons.contains(&NEXT) {
+            return Ok(Vec::new());
+        }
+        let fail = |refusal: PointRefusal| study.failure(loaded, &refusal);
+        let problem = study.problem(study.settings.clone(), self.theta).map_err(fail)?;
+        let kind = filter_kind(loaded.study.as_ref());
+        let likelihood = FilterLikelihood::new(&problem, kind, &study.space, loaded.watch.clone());
+        let runs = likelihood.run(self.theta).map_err(fail)?;
+        Ok(fits(study, &problem, &runs).into_iter().map(|fit| (NEXT, fit)).collect())
     }
 
     /// Adds what the uncertainty of the estimates means for predictions, `[experiment][horizon]`, if there are

@@ -235,22 +235,26 @@ fn an_unknown_accuracy_of_a_model_with_events_is_found_by_its_likelihood() {
 }
 
 #[test]
-fn a_disturbance_in_a_model_with_events_is_refused_by_name() {
+fn a_disturbance_in_a_model_with_events_is_refused_by_name_where_nobody_follows_it() {
     let session = ROOM.session(1);
     let text = std::fs::read_to_string(session.path("study.toml")).unwrap();
     let disturbed = text.replace("[inputs]\noutside = { expression = \"5 + 3*sin(0.3*time)\" }\n", "")
         + "[disturbances]\noutside = { A = [[-1]], B = [[1]], C = [[0.1]] }\n[estimate]\nsignals = [\"on\"]\n";
-    std::fs::write(session.path("study.toml"), disturbed).unwrap();
-    for arguments in
-        [&["identify"][..], &["identify", "--method", "ml"], &["identify", "--method", "pem"], &["estimate"]]
-    {
-        let run = session.run(&[arguments, &["study.toml", "--json"]].concat());
+    std::fs::write(session.path("study.toml"), &disturbed).unwrap();
+    std::fs::write(session.path("named.toml"), disturbed + "filter = \"particles\"\n").unwrap();
+    for (arguments, help) in [
+        (&["identify", "study.toml", "--method", "pem"][..], "`method = \"ml\"` filters it"),
+        (&["estimate", "named.toml"], "leave `filter` out"),
+    ] {
+        let run = session.run(&[arguments, &["--json"]].concat());
         assert_eq!(run.status, 1, "{arguments:?}");
         let found = run.json();
         let refusal = finding(&found, "disturbed-events");
         assert!(refusal["message"].as_str().unwrap().contains("outside"));
-        assert!(refusal["help"].as_str().unwrap().contains("output-error"));
+        assert!(refusal["help"].as_str().unwrap().contains(help), "{refusal}");
     }
+    let live = session.run_with(&["watch", "study.toml", "--quiet"], "t,y\n0,15\n");
+    assert!(live.stderr.contains("disturbed-events") && live.stderr.contains("`estimate` follows"), "{}", live.stderr);
     // Left out it may be.
     let run = session.run(&["identify", "study.toml", "--json", "--method", "output-error"]);
     assert_ne!(run.status, 1, "{}", run.stderr);

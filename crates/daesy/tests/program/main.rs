@@ -7,6 +7,7 @@ mod clocks;
 mod data_files;
 mod designs;
 mod discontinuities;
+mod disturbed_events;
 mod editor;
 mod estimation;
 mod estimation_starts;
