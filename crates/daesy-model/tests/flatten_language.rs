@@ -2,9 +2,9 @@
 
 mod support;
 
-use daesy_graph::VariableKind;
 use daesy_graph::flat::Origin;
 use daesy_graph::whole::Whole;
+use daesy_graph::{VarId, VariableKind};
 use support::*;
 
 /// The right side of the only equation for a variable.
@@ -590,4 +590,51 @@ fn parameters_may_need_each_other_in_branches_that_are_not_taken() {
         refused("model M\n  parameter Real p = q;\n  parameter Real q = if time > 1 then p else 1;\nend M;", "M");
     assert!(!error.findings.is_empty());
     refused_at("model M\n  parameter Real p = 2 * q;\n  parameter Real q = p;\nend M;", "M", "cyclic-parameters", 2);
+}
+
+#[test]
+fn subscripts_of_a_field_do_not_choose_records() {
+    // Two records whose fields are the rows of a matrix: `p.y[2]` is its second column.
+    let types = "record X Real x; end X; record P Real y[2]; X q[2]; end P; record W P p[2]; end W;";
+    let data = "{P({1, 2}, {X(5), X(6)}), P({3, 4}, {X(7), X(8)})}";
+    for (part, wanted) in [
+        ("p.y[2]", ["2", "4"]),
+        ("p[:].y[2]", ["2", "4"]),
+        ("p[1:2].y[1]", ["1", "3"]),
+        ("p.q[1].x", ["5", "7"]),
+        ("p.q[2].x", ["6", "8"]),
+        ("p[2].y", ["3", "4"]),
+        ("w.p.y[2]", ["2", "4"]),
+    ] {
+        // Run symbolically, and as a program because of the loop that depends on data.
+        for loops in ["", "k := 0; while k < n loop k := k + 1; end while;"] {
+            let flat = flat(
+                &format!(
+                    "{types}
+                     function f input P p[:]; input Integer n; output Real t[2]; protected Integer k; W w;
+                     algorithm {loops} w.p := p; t := {part}; end f;
+                     model M parameter Integer n = 1; Real a[2] = f({data}, n); end M;"
+                ),
+                "M",
+            );
+            let values = [0, 1].map(|at| {
+                let equation = &flat.equations[at];
+                let mut evaluator = daesy_graph::evaluate::Evaluator::default();
+                evaluator.evaluate_one(&flat.graph, equation.rhs, &|_: VarId, _: u16| 1.0).to_string()
+            });
+            assert_eq!(values, wanted, "{part} {loops}");
+        }
+    }
+}
+
+#[test]
+fn an_integer_can_be_found_from_integers_and_give_reals() {
+    let flat = flat(
+        "model M Integer k; Integer j = integer(3 * time); Integer i; Real x; Real y; Boolean b = time > 1;
+         parameter Real p(fixed = false);
+         initial equation p = j;
+         equation k + 2 = 2 * j; i = if b then 1 else div(j, 2); x = j; 2 * y = i + 1; end M;",
+        "M",
+    );
+    assert_balanced(&flat, 6);
 }

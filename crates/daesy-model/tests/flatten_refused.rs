@@ -226,3 +226,52 @@ fn integers_that_do_not_fit_are_refused() {
         refused_at(&format!("model M\n{declaration}\n  Real x = time;\nend M;"), "M", "integer-range", line);
     }
 }
+
+#[test]
+fn equations_of_reals_do_not_determine_integers() {
+    let f = "function f output Real y; output Real z; algorithm y := 2.5; z := 1; end f;\n";
+    for model in [
+        "Integer i; equation i = 7 / 2;",
+        "Integer i; equation i + 1 = 2.5;",
+        "Integer i; equation i / 2 = 1;",
+        "Integer v[2]; equation v = {1.5, 2};",
+        "record R Integer k; end R; R r; equation r.k = 2.5;",
+        "Integer i; equation i = f();",
+        "Integer i; Real z; equation (i, z) = f();",
+        "parameter Real p = 2.5; Integer i; equation i = p;",
+        "parameter Integer i(fixed = false); Real y = i; initial equation i = 7 / 2;",
+        "Integer i(start = 0); equation when time > 1 then i = pre(i) + 1; end when; initial equation pre(i) = 0.5;",
+    ] {
+        refused_at(&format!("{f}model M {model} end M;"), "M", "wrong-type", 2);
+    }
+}
+
+#[test]
+fn enumerations_are_made_from_numbers_of_their_literals() {
+    let types = "type E = enumeration(a, b);\n";
+    refused_at(&format!("{types}model M E e = E(3); end M;"), "M", "out-of-range", 2);
+    refused_at(&format!("{types}model M E e = E(0); end M;"), "M", "out-of-range", 2);
+    let flat = flat(&format!("{types}model M E e = E(1 + integer(2 * time)); E d = E(2); end M;"), "M");
+    let messages: Vec<&str> = flat.assertions.iter().map(|one| one.message.as_str()).collect();
+    assert_eq!(messages, ["the number of a literal of `E` is outside 1..2"]);
+}
+
+#[test]
+fn break_stands_in_loops() {
+    for model in [
+        "Real x; algorithm x := 1; break; x := 2;",
+        "Real x; algorithm x := 1; if time > 0.5 then break; end if; x := 2;",
+        "Real x; algorithm x := 1; if false then break; end if;",
+        "discrete Real x(start = 0); algorithm when time > 0.5 then x := 1; break; x := 2; end when;",
+        "discrete Real x(start = 0); algorithm for i in 1:2 loop when time > i then break; end when; end for; x := 1;",
+    ] {
+        refused_at(&format!("model M {model} end M;"), "M", "misplaced-break", 1);
+    }
+    let body = "y := u; if u > 0.5 then break; end if; y := 2 * u;";
+    let function = format!("function f input Real u; output Real y; algorithm {body} end f;\n");
+    refused_at(&format!("{function}model M Real x = f(time); end M;"), "M", "misplaced-break", 1);
+    flat(
+        "model M Real x; algorithm x := 0; for i in 1:3 loop if i > 2 then break; end if; x := i; end for; end M;",
+        "M",
+    );
+}

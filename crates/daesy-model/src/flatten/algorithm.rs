@@ -604,6 +604,17 @@ impl<'a> Flattener<'a> {
         Value::Scalars(Scalars { ty: self.prim(prim).ty.clone(), dims, items })
     }
 
+    /// `break` leaves the innermost loop, so it has to be in one [@modelica36, sec. 11.2.6].
+    pub(crate) fn check_breaks(&mut self, statements: &[Statement]) -> Res<()> {
+        match misplaced_break(statements) {
+            Some(span) => {
+                let message = "`break` can be used in for-loops and while-loops only";
+                Err(self.error("misplaced-break", span, message))
+            }
+            None => Ok(()),
+        }
+    }
+
     /// An algorithm section of a model.
     pub(crate) fn algorithm_section(
         &mut self,
@@ -612,6 +623,7 @@ impl<'a> Flattener<'a> {
         span: Span,
         ctx: &mut Ctx,
     ) -> Res<()> {
+        self.check_breaks(statements)?;
         let mut targets: FxHashMap<PrimId, bool> = FxHashMap::default();
         self.targets(statements, false, ctx, &mut targets);
         let mut prims: Vec<(PrimId, bool)> = targets.into_iter().collect();
@@ -966,6 +978,27 @@ impl<'a> Flattener<'a> {
         whens.extend(added);
         whens
     }
+}
+
+/// The first `break` that is not in a loop; one in a when-statement of a loop cannot leave that loop.
+fn misplaced_break(statements: &[Statement]) -> Option<Span> {
+    fn find(statements: &[Statement], in_loop: bool) -> Option<Span> {
+        statements.iter().find_map(|statement| match &statement.kind {
+            StatementKind::Break => (!in_loop).then_some(statement.span),
+            StatementKind::If { branches, otherwise } => {
+                let mut bodies = branches.iter().map(|branch| branch.body.as_slice()).chain(otherwise.as_deref());
+                bodies.find_map(|body| find(body, in_loop))
+            }
+            StatementKind::When(branches) => branches.iter().find_map(|branch| find(&branch.body, false)),
+            StatementKind::For { body, .. } => find(body, true),
+            StatementKind::While(branch) => find(&branch.body, true),
+            StatementKind::Assign { .. }
+            | StatementKind::AssignTuple { .. }
+            | StatementKind::Call(_)
+            | StatementKind::Return => None,
+        })
+    }
+    find(statements, false)
 }
 
 /// Actions of the when-branch at hand so far.

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use daesy_graph::flat::{Assertion, Equation as FlatEquation, Origin, WhenAction, WhenBranch, WhenClause};
+use daesy_graph::flat::{Assertion, Equation as FlatEquation, Origin, ValueType, WhenAction, WhenBranch, WhenClause};
 use daesy_graph::{ExprId, Finding, Leaf, Node, Span, VarId, VariableKind};
 use rustc_hash::FxHashSet;
 
@@ -378,8 +378,12 @@ impl<'a> Flattener<'a> {
         match (left, right) {
             (Value::Scalars(left), Value::Scalars(right)) => {
                 self.check_equation(&left, &right, span)?;
+                let is_real = left.ty == Type::Real || right.ty == Type::Real;
                 for (&lhs, &rhs) in left.items.iter().zip(&right.items) {
                     self.check_scalar_equation(lhs, rhs, span)?;
+                    if is_real {
+                        self.check_real_unknown(lhs, rhs, [&left.ty, &right.ty], span)?;
+                    }
                     sink.equations.push(FlatEquation {
                         lhs,
                         rhs,
@@ -460,6 +464,45 @@ impl<'a> Flattener<'a> {
             return Err(self.report(finding));
         }
         Ok(())
+    }
+
+    /// An equation between Reals determines a Real: one whose only unknowns are Integers, as in `i = 7/2`, would give one
+    /// of them a value that is no Integer [@modelica36, sec. 8.4].
+    fn check_real_unknown(&mut self, lhs: ExprId, rhs: ExprId, types: [&Type; 2], span: Span) -> Res<()> {
+        let mut stack = vec![lhs, rhs];
+        let mut seen = FxHashSet::default();
+        let mut whole = None;
+        while let Some(expr) = stack.pop() {
+            let variable = match self.graph.node(expr) {
+                Node::Var { var, .. } => Some(var),
+                Node::Pre(var) if self.in_initial => Some(var),
+                _ => None,
+            };
+            if let Some(var) = variable {
+                let variable = &self.variables[var.index()];
+                let is_unknown = match variable.kind {
+                    VariableKind::Continuous | VariableKind::Discrete => true,
+                    // One with `fixed = false` is.
+                    VariableKind::Parameter => self.in_initial,
+                    _ => false,
+                };
+                match variable.value_type {
+                    ValueType::Real if is_unknown => return Ok(()),
+                    ValueType::Integer if is_unknown => whole = Some(var),
+                    _ => {}
+                }
+            } else if seen.insert(expr) {
+                self.graph.for_each_child(expr, |child| stack.push(child));
+            }
+        }
+        let Some(var) = whole else { return Ok(()) };
+        let name = &self.variables[var.index()].name;
+        let [left, right] = types.map(Type::word);
+        let message = format!(
+            "the Integer `{name}` cannot be found from Reals: the left side is {left}, the right side is {right}"
+        );
+        let help = "make both sides Integers, for example by `integer(..)` or `div(..)`";
+        Err(self.error_help("wrong-type", span, message, help))
     }
 
     /// Equations must have an unknown.

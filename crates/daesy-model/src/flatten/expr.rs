@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use daesy_graph::flat::{Assertion, ValueType};
+use daesy_graph::function::Statement as Step;
 use daesy_graph::{BinaryOp, ExprId, Node, Span, UnaryOp, VariableKind};
 use smallvec::SmallVec;
 
@@ -667,10 +668,15 @@ impl<'a> Flattener<'a> {
         }
     }
 
-    /// Asserts that a subscript that changes is one of 1..dim, where it is used: under the conditions around it, and in a
-    /// when-clause where that holds.
+    /// Asserts that a subscript that changes is one of 1..dim where it is used.
     fn assert_within(&mut self, item: ExprId, dim: usize, span: Span, ctx: &Ctx) {
-        let (one, last) = (self.graph.number(1.0), self.graph.number(dim as f64));
+        self.assert_from_one(item, dim, format!("a subscript is outside 1..{dim}"), span, ctx);
+    }
+
+    /// Asserts that a number that changes is one of 1..last where it is used: under the conditions around it, and in a
+    /// when-clause where that holds.
+    pub(crate) fn assert_from_one(&mut self, item: ExprId, last: usize, message: String, span: Span, ctx: &Ctx) {
+        let (one, last) = (self.graph.number(1.0), self.graph.number(last as f64));
         let lower = self.graph.binary(BinaryOp::GreaterEqual, item, one);
         let upper = self.graph.binary(BinaryOp::LessEqual, item, last);
         let mut condition = self.graph.and(lower, upper);
@@ -679,12 +685,17 @@ impl<'a> Flattener<'a> {
             let negated = self.graph.not(guard);
             condition = self.graph.or(negated, condition);
         }
-        if self.graph.as_number(condition) == Some(1.0) || !self.functions.asserted.insert((condition, span)) {
+        if self.graph.as_number(condition) == Some(1.0) {
             return;
         }
-        let message = format!("a subscript is outside 1..{dim}");
-        let component = self.component_path(ctx);
-        self.out.assertions.push(Assertion { condition, message, is_warning: false, component, span });
+        if ctx.in_program {
+            self.functions.program_assertions.push(Step::Assert { condition, message });
+            return;
+        }
+        if self.functions.asserted.insert((condition, span)) {
+            let component = self.component_path(ctx);
+            self.out.assertions.push(Assertion { condition, message, is_warning: false, component, span });
+        }
     }
 
     /// The chosen elements of a value.

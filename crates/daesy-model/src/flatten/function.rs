@@ -4,6 +4,7 @@
 
 use std::rc::Rc;
 
+use daesy_graph::flat::Enumeration;
 use daesy_graph::{ExprId, Span};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
@@ -160,6 +161,7 @@ impl<'a> Flattener<'a> {
             if scalars.ty != Type::Integer {
                 return Err(self.error("wrong-type", span, "an enumeration is made from an Integer"));
             }
+            self.check_literal_number(&enumeration, scalars.items[0], span, ctx)?;
             return Ok(Value::scalar(Type::Enumeration(enumeration), scalars.items[0]));
         }
         if let Core::Real | Core::Integer | Core::Boolean | Core::String = self.class(core).core {
@@ -197,6 +199,28 @@ impl<'a> Flattener<'a> {
                 let message =
                     format!("`{}` is a {} and cannot be called", self.class(core).full, super::check::kind_word(kind));
                 Err(self.error("not-a-function", span, message))
+            }
+        }
+    }
+
+    /// The number that an enumeration is made from is that of one of its literals [@modelica36, sec. 4.8.5.3]: refused
+    /// here if it is known, else asserted when the model runs.
+    fn check_literal_number(&mut self, enumeration: &Enumeration, item: ExprId, span: Span, ctx: &Ctx) -> Res<()> {
+        let n_literals = enumeration.literals.len();
+        match self.graph.as_number(item) {
+            // `enumeration(:)` has any literals.
+            _ if n_literals == 0 => Ok(()),
+            Some(number) if number >= 1.0 && number <= n_literals as f64 => Ok(()),
+            Some(number) => {
+                let message =
+                    format!("`{}` has {n_literals} literals: there is none with the number {number}", enumeration.name);
+                Err(self.error_help("out-of-range", span, message, "literals are counted from 1"))
+            }
+            None => {
+                let name = &enumeration.name;
+                let message = format!("the number of a literal of `{name}` is outside 1..{n_literals}");
+                self.assert_from_one(item, n_literals, message, span, ctx);
+                Ok(())
             }
         }
     }
@@ -330,6 +354,9 @@ impl<'a> Flattener<'a> {
             }
         }
         self.collect_bodies(class, &mut info, &mut FxHashSet::default());
+        for body in &info.body {
+            self.check_breaks(body.statements)?;
+        }
         Ok(info)
     }
 
@@ -895,9 +922,8 @@ impl<'a> Flattener<'a> {
             match self.run(body.statements, &mut inner)? {
                 Flow::Next => {}
                 Flow::Return => break,
-                Flow::Break | Flow::Maybe(_) => {
-                    return Err(self.error("misplaced-break", info.span, "`break` outside a loop"));
-                }
+                // No loop is left outside of loops.
+                Flow::Break | Flow::Maybe(_) => return Err(Refused),
             }
         }
         self.function_results(info, &inner)

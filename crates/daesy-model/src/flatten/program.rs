@@ -550,6 +550,7 @@ impl<'a> Flattener<'a> {
         }
         let mut place = local.value.clone();
         for (at, part) in target.parts.iter().enumerate() {
+            let n_outer = if at > 0 { place.dims().len() } else { 0 };
             if at > 0 {
                 let Some(field) = place.field(part.name.name).cloned() else {
                     let message = format!("there is no field `{}`", part.name.name);
@@ -561,7 +562,7 @@ impl<'a> Flattener<'a> {
                 continue;
             }
             let dims: Dims = place.dims().iter().copied().collect();
-            let chosen = self.subscripts(&part.subscripts, &dims, target.span, ctx)?;
+            let chosen = self.part_subscripts(part, n_outer, &dims, target.span, ctx)?;
             if chosen.iter().any(|one| matches!(one, Chosen::Dynamic(_))) {
                 let is_scalar = chosen.len() == dims.len() && !chosen.iter().any(|one| matches!(one, Chosen::Many(_)));
                 let block = self.block_of(&place);

@@ -476,9 +476,13 @@ impl<'a> Flattener<'a> {
     }
 
     /// Subscripts and fields of a value that is not a component.
+    ///
+    /// Subscripts belong to the part of the name that they stand after: `p.y[2]` of an array of records `p` is the second
+    /// element of `y` of every record [@modelica36, sec. 10.6.9].
     pub(crate) fn value_parts(&mut self, value: Value, parts: &'a [RefPart], span: Span, ctx: &mut Ctx) -> Res<Value> {
         let mut value = value;
         for (at, part) in parts.iter().enumerate() {
+            let n_outer = if at > 0 { value.dims().len() } else { 0 };
             if at > 0 {
                 value = match value.field(part.name.name) {
                     Some(field) if at + 1 == parts.len() && self.is_unset(field) => {
@@ -493,12 +497,27 @@ impl<'a> Flattener<'a> {
                 };
             }
             if !part.subscripts.is_empty() {
-                let dims: Dims = value.dims().iter().copied().collect();
-                let chosen = self.subscripts(&part.subscripts, &dims, part.name.span, ctx)?;
+                let chosen = self.part_subscripts(part, n_outer, value.dims(), part.name.span, ctx)?;
                 value = self.index_value(&value, &chosen, ctx, span)?;
             }
         }
         Ok(value)
+    }
+
+    /// What the subscripts of a part of a name choose from an array with `dims`, the first `n_outer` of which belong to
+    /// the parts before it and are kept whole.
+    pub(crate) fn part_subscripts(
+        &mut self,
+        part: &'a RefPart,
+        n_outer: usize,
+        dims: &[usize],
+        span: Span,
+        ctx: &mut Ctx,
+    ) -> Res<SmallVec<[Chosen; 2]>> {
+        let (outer, own) = dims.split_at(n_outer);
+        let mut chosen: SmallVec<[Chosen; 2]> = outer.iter().map(|&dim| Chosen::Many((0..dim).collect())).collect();
+        chosen.extend(self.subscripts(&part.subscripts, own, span, ctx)?);
+        Ok(chosen)
     }
 }
 
