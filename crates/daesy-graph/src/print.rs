@@ -96,7 +96,25 @@ const fn binary_form(op: BinaryOp) -> Form {
 pub fn quoted(name: &str) -> String {
     let is_plain = name.chars().all(|character| character.is_ascii_alphanumeric() || character == '_')
         && !name.starts_with(|character: char| character.is_ascii_digit());
-    if is_plain || name.starts_with('\'') { name.to_owned() } else { format!("'{}'", name.replace('\'', "\\'")) }
+    if is_plain || is_quoted(name) {
+        name.to_owned()
+    } else {
+        format!("'{}'", name.replace('\\', "\\\\").replace('\'', "\\'"))
+    }
+}
+
+/// Whether a name is one quoted identifier; `'a'.'b'` is two.
+fn is_quoted(name: &str) -> bool {
+    let Some(inside) = name.strip_prefix('\'').and_then(|name| name.strip_suffix('\'')) else { return false };
+    let mut characters = inside.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '\'' => return false,
+            '\\' if characters.next().is_none() => return false,
+            _ => {}
+        }
+    }
+    !inside.is_empty()
 }
 
 /// The shortest decimal text that reads back as the same number.
@@ -306,6 +324,13 @@ impl<'model, 'names> Printer<'model, 'names> {
             (Wanted::Truth, Wanted::Number | Wanted::Whole) => (LOOSE, "if ", " then 1 else 0", OR),
             (Wanted::Number | Wanted::Whole, Wanted::Truth) => (RELATION, "", " <> 0", SUM),
             (Wanted::Literal(_), _) => (PRIMARY, "Integer(", ")", LOOSE),
+            (Wanted::Number | Wanted::Whole, Wanted::Literal(enumeration)) => {
+                out.push_str(&quoted(&enumeration.name));
+                out.push('(');
+                tasks.push(Task::Text(")"));
+                tasks.push(Task::Expr { expr, level: LOOSE, wanted: Wanted::Whole });
+                return;
+            }
             _ => (PRIMARY, "(", ")", LOOSE),
         };
         if level > own_level {
@@ -333,8 +358,18 @@ impl<'model, 'names> Printer<'model, 'names> {
             Node::Pre(var) => write_to(out, format_args!("pre({})", (self.name)(var))),
             Node::Initial => out.push_str("initial()"),
             Node::Terminal => out.push_str("terminal()"),
+            // The elements of the array of all locals are Reals: an Integer among them is said to be one.
+            Node::Local(local) if self.array.is_some() && matches!(wanted, Wanted::Whole) => {
+                out.push_str("integer(");
+                self.write_local(local, out);
+                out.push(')');
+            }
             Node::Local(local) => self.write_local(local, out),
             Node::LocalAt { base, index, .. } => {
+                if self.array.is_some() && matches!(wanted, Wanted::Whole) {
+                    out.push_str("integer(");
+                    tasks.push(Task::Text(")"));
+                }
                 match self.array {
                     Some(array) => {
                         write_to(out, format_args!("{array}[{base} + integer("));
@@ -661,6 +696,8 @@ mod tests {
         assert_eq!(printer.texts_alike(b, one), ["b", "true"]);
         assert_eq!(printer.text(c), "Integer(c)");
         assert_eq!(printer.texts_alike(select, one), ["(if b then 1 else 2)", "1"]);
+        // A number that is computed is made a literal.
+        assert_eq!(printer.texts_alike(c, sum), ["c", "'Lib.Colour'(x + (if b then 1 else 0))"]);
         let (zero, mut g) = (g.number(0.0), g.clone());
         let mixed = g.select(b, c, zero);
         let printer = Printer::new(&g, &name).with_types(&variables);
@@ -704,6 +741,31 @@ mod tests {
         assert_eq!(printer.texts_alike(n, negative), ["n", "-integer(x)"]);
         assert_eq!(printer.texts_alike(x, negative), ["x", "-floor(x)"]);
         assert_eq!(printer.text_as(whole, &ValueType::Integer), "integer(x)");
+    }
+
+    #[test]
+    fn locals_are_integers_where_integers_are_meant() {
+        let name = |_: VarId| Cow::Borrowed("x");
+        let mut g = Graph::default();
+        let (k, zero, thousand) = (g.local(1), g.number(0.0), g.number(1000.0));
+        let element = g.local_at(0, 2, k);
+        let whole = |whole| crate::intrinsic::Intrinsic::Whole(whole);
+        let square = g.call_intrinsic(&whole(Whole::Multiply), 0, &[k, zero, element, zero]);
+        let rest = g.whole_rest(square).unwrap_or(zero);
+        let modulo = g.call_intrinsic(&whole(Whole::Modulo), 0, &[square, rest, thousand, zero]);
+        let printer = Printer::new(&g, &name).with_locals_in("local");
+        assert_eq!(printer.text(modulo), "mod(integer(local[2])*integer(local[0 + integer(local[2])]), 1000)");
+        assert_eq!(printer.text(k), "local[2]");
+    }
+
+    #[test]
+    fn names_are_quoted_as_one() {
+        assert_eq!(quoted("x_1"), "x_1");
+        assert_eq!(quoted("a.b"), "'a.b'");
+        assert_eq!(quoted("'a b'"), "'a b'");
+        assert_eq!(quoted(r"'it\'s'"), r"'it\'s'");
+        assert_eq!(quoted("'Tank'.'Tank'"), r"'\'Tank\'.\'Tank\''");
+        assert_eq!(quoted(r"'it\'s'.x"), r"'\'it\\\'s\'.x'");
     }
 
     #[test]
