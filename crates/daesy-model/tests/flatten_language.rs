@@ -638,3 +638,23 @@ fn an_integer_can_be_found_from_integers_and_give_reals() {
     );
     assert_balanced(&flat, 6);
 }
+
+#[test]
+fn matrices_are_raised_to_parameters() {
+    // [1, 1; 0, 1]^3 = [1, 3; 0, 1]
+    let flat = flat(
+        "function f input Real a[:, :]; input Integer n; output Real b[size(a, 1), size(a, 2)]; algorithm b := a^n; end f;
+         model M parameter Integer n = 3; Real a[2, 2] = [1, 1; 0, 1]^n; Real b[2, 2] = f([1, 1; 0, 1], n); end M;",
+        "M",
+    );
+    for name in ["a", "b"] {
+        assert_eq!([value(&flat, &format!("{name}[1,2]")), value(&flat, &format!("{name}[2,1]"))], ["3", "0"]);
+    }
+}
+
+#[test]
+fn defaults_of_inputs_use_later_inputs() {
+    let function = "function f input Real n = 2 * v; input Real v = 3; output Real y; algorithm y := n + v; end f;";
+    let flat = flat(&format!("{function} model M Real a = f(); Real b = f(v = 5); Real c = f(1); end M;"), "M");
+    assert_eq!(["a", "b", "c"].map(|name| value(&flat, name)), ["9", "15", "4"]);
+}

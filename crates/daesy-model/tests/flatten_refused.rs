@@ -275,3 +275,43 @@ fn break_stands_in_loops() {
         "M",
     );
 }
+
+#[test]
+fn redeclarations_have_the_kind_type_and_sizes_of_their_constraint() {
+    for (constraint, new) in [
+        ("partial model I Real y[2]; end I;", "model B Real y[3] = {1, 2, 3}; end B;"),
+        ("partial model I Real y[2]; end I;", "model B Real y = 1; end B;"),
+        ("partial model I Real y; end I;", "model B Integer y = 2; end B;"),
+        ("model I Real y = 1; end I;", "record B Real y = 2; end B;"),
+    ] {
+        let model = format!("model M {constraint} {new} model S replaceable I a; end S;\nS s(redeclare B a); end M;");
+        refused_at(&model, "M", "not-a-subtype", 2);
+    }
+    flat(
+        "model M partial model I Real y[2]; end I; block B parameter Integer n = 2; Real y[n] = fill(time, n); end B;
+         model S replaceable I a; end S; S s(redeclare B a); end M;",
+        "M",
+    );
+}
+
+#[test]
+fn packages_and_functions_hold_what_they_may() {
+    refused_at("package P\n Real x = 1; model M Real y = 1; end M; end P;", "P.M", "package-variable", 2);
+    let body = "y := if sample(0, 1) then x else 0;";
+    let function = format!("function f input Real x; output Real y; algorithm\n{body} end f;");
+    refused_at(&format!("{function} model M Real y = f(time); end M;"), "M", "event-in-function", 2);
+    let error = refused("model M parameter Real k = 2; encapsulated model E Real y = k; end E; E e; end M;", "M");
+    let help = error.findings[0].help.as_deref().unwrap_or_default();
+    assert!(help.starts_with("`M.E` is encapsulated"), "{help}");
+}
+
+#[test]
+fn equality_of_reals_that_vary_is_told() {
+    let codes = |text: &str| -> Vec<&str> { flat(text, "M").findings.iter().map(|finding| finding.code).collect() };
+    assert_eq!(codes("model M Boolean b = time == 0.5; end M;"), ["real-equality"]);
+    assert_eq!(codes("model M Real x = time; Real y = if x <> 1 then 1 else 0; end M;"), ["real-equality"]);
+    let free = "function f input Real x; output Real y; algorithm y := if x == 1 then 1 else 0; end f;
+         model M parameter Real p = 1; Real y = if p == 1 then f(time) else 2; Integer i = integer(time);
+           Boolean b = i == 1; end M;";
+    assert_eq!(codes(free), Vec::<&str>::new());
+}

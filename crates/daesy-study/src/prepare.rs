@@ -577,7 +577,8 @@ impl Prepared {
             }
             IntegrateError::Assertion { place, .. } => {
                 is_of_model = true;
-                ("assertion", place.as_str(), "the model itself says that it does not hold here".to_owned())
+                let help = "an `assert` of the model, or a limit of something that it uses there, such as a subscript, is violated";
+                ("assertion", place.as_str(), help.to_owned())
             }
             IntegrateError::NoTransfer { .. } => {
                 is_of_model = true;

@@ -339,12 +339,15 @@ impl<'a> Flattener<'a> {
                 Ok(Value::scalar(Type::Boolean, self.graph.intern(node)))
             }
             "sample" => {
+                if ctx.in_function {
+                    return Err(self.error("event-in-function", span, "`sample` cannot be used in a function"));
+                }
                 let values = self.arguments(name, &["start", "interval"], 2, args, named, span, ctx)?;
                 let mut items = SmallVec::<[ExprId; 2]>::new();
                 for value in values.into_iter().flatten() {
                     let scalars = self.numeric(value, "`sample`", span)?;
                     let item = self.single(&scalars, span)?;
-                    if self.variability_of(item) > Variability::Parameter && !ctx.in_function {
+                    if self.variability_of(item) > Variability::Parameter {
                         let message = "the arguments of `sample` must be parameter expressions";
                         return Err(self.error("variability", span, message));
                     }

@@ -36,6 +36,44 @@ pub(crate) const fn kind_word(kind: ClassKind) -> &'static str {
     }
 }
 
+/// Kinds of classes that can stand for each other have the same number; none for those that may be anything.
+const fn family(kind: ClassKind) -> Option<u8> {
+    match kind {
+        ClassKind::Model | ClassKind::Block => Some(0),
+        ClassKind::Record | ClassKind::OperatorRecord => Some(1),
+        ClassKind::Function | ClassKind::OperatorFunction => Some(2),
+        ClassKind::Package => Some(3),
+        _ => None,
+    }
+}
+
+/// What of a component differs from one that it stands for, where both are declared with a type of the language or with
+/// sizes that are numbers: others show when they are used.
+fn declared_difference(one: &ComponentDecl, other: &ComponentDecl) -> Option<String> {
+    let primitive = |decl: &ComponentDecl| match decl.type_name.parts.as_slice() {
+        [only] => ["Real", "Integer", "Boolean", "String"].into_iter().find(|&name| name == only.name.text()),
+        _ => None,
+    };
+    let (Some(is), Some(wanted)) = (primitive(one), primitive(other)) else { return None };
+    if is != wanted {
+        return Some(format!("is {is}, not {wanted}"));
+    }
+    let sizes = [one, other].map(|decl| decl.type_subscripts.iter().chain(&decl.subscripts).collect::<Vec<_>>());
+    if sizes[0].len() != sizes[1].len() {
+        return Some(format!("has {} dimensions, not {}", sizes[0].len(), sizes[1].len()));
+    }
+    let number = |subscript: &Subscript| match subscript {
+        Subscript::Expr(expr) => match expr.kind {
+            ExprKind::Integer(size) => Some(size),
+            _ => None,
+        },
+        Subscript::All(_) => None,
+    };
+    let pairs = sizes[0].iter().zip(&sizes[1]);
+    let mut known = pairs.filter_map(|(one, other)| Some((number(one)?, number(other)?)));
+    known.find(|(one, other)| one != other).map(|(one, other)| format!("has size {one}, not {other}"))
+}
+
 impl<'a> Flattener<'a> {
     /// Only models and blocks that are complete can be simulated.
     pub(crate) fn check_top(&mut self, class: ClassId) -> Res<()> {
@@ -63,7 +101,27 @@ impl<'a> Flattener<'a> {
             let message = format!("`{full}` is partial and cannot be simulated");
             return Err(self.error_help("partial-class", span, message, "extend it, or name a complete model"));
         }
+        let mut around = self.class(class).parent;
+        while around != ClassId::ROOT {
+            self.check_package_components(around);
+            around = self.class(around).parent;
+        }
         Ok(())
+    }
+
+    /// A package holds classes and constants, whether they are used or not [@modelica36, sec. 4.7].
+    fn check_package_components(&mut self, id: ClassId) {
+        let class = self.class(id);
+        let (kind, full) = (class.kind, class.full.clone());
+        let Some(ClassBody::Long { composition, .. }) = class.ast.map(|ast| &ast.body) else { return };
+        if kind != ClassKind::Package {
+            return;
+        }
+        for element in &composition.elements {
+            if let ElementKind::Component { component, prefixes, .. } = &element.kind {
+                self.check_prefixes(kind, &full, component, *prefixes);
+            }
+        }
     }
 
     /// What a class may contain, checked once for each class that is used.
@@ -492,6 +550,18 @@ impl<'a> Flattener<'a> {
         }
         self.expand(class)?;
         self.expand(constraint)?;
+        let kinds = [self.class(class).kind, self.class(constraint).kind];
+        if let [Some(is), Some(wanted)] = kinds.map(family)
+            && is != wanted
+        {
+            let [is, wanted] = kinds.map(kind_word);
+            let message = format!(
+                "`{name}` is redeclared as `{}`, a {is}, which does not fit `{}`, a {wanted}",
+                self.class(class).full,
+                self.class(constraint).full
+            );
+            return Err(self.error("not-a-subtype", span, message));
+        }
         for at in 0..self.class(constraint).elements.len() {
             let wanted = self.class(constraint).elements[at].clone();
             if wanted.prefixes.is_protected {
@@ -518,7 +588,7 @@ impl<'a> Flattener<'a> {
                         } else if one.causality != other.causality && other.causality.is_some() {
                             Some(format!("its `{}` is not {:?}", wanted.name, other.causality).to_lowercase())
                         } else {
-                            None
+                            declared_difference(one, other).map(|what| format!("its `{}` {what}", wanted.name))
                         }
                     }
                     _ => None,

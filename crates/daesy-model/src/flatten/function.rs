@@ -567,11 +567,11 @@ impl<'a> Flattener<'a> {
     ) -> Res<()> {
         self.spend(CALL, span)?;
         let mut inner = self.function_ctx(info, ctx);
-        for (at, place) in given.iter_mut().enumerate() {
+        for at in input_order(info) {
             let elem = info.inputs[at].clone();
-            let value = self.input_value(info, layers, &elem, place.take(), span, &mut inner)?;
+            let value = self.input_value(info, layers, &elem, given[at].take(), span, &mut inner)?;
             inner.locals.push(Local { name: elem.name, value: value.clone(), is_assignable: false, is_set: true });
-            *place = Some(value);
+            given[at] = Some(value);
         }
         Ok(())
     }
@@ -894,13 +894,14 @@ impl<'a> Flattener<'a> {
         &mut self,
         info: &FunctionInfo<'a>,
         layers: &[Layer],
-        given: Vec<Option<Value>>,
+        mut given: Vec<Option<Value>>,
         span: Span,
         ctx: &Ctx,
     ) -> Res<Ctx> {
         let mut inner = self.function_ctx(info, ctx);
-        for (elem, value) in info.inputs.iter().zip(given) {
-            let value = self.input_value(info, layers, elem, value, span, &mut inner)?;
+        for at in input_order(info) {
+            let elem = &info.inputs[at];
+            let value = self.input_value(info, layers, elem, given[at].take(), span, &mut inner)?;
             inner.locals.push(Local { name: elem.name, value, is_assignable: false, is_set: true });
         }
         Ok(inner)
@@ -997,6 +998,22 @@ pub(crate) fn first_result(value: Value) -> Value {
         Value::Tuple(mut items) if !items.is_empty() => items.swap_remove(0),
         other => other,
     }
+}
+
+/// The inputs of a function in an order in which sizes and defaults use only those before, such as `v` before
+/// `input Real n = 2*v; input Real v` [@modelica36, sec. 12.4.1]; as they are declared where there is none.
+fn input_order(info: &FunctionInfo<'_>) -> Vec<usize> {
+    let mut waiting: Vec<usize> = (0..info.inputs.len()).collect();
+    let mut order = Vec::with_capacity(waiting.len());
+    while !waiting.is_empty() {
+        let is_open = |name: Name| waiting.iter().any(|&at| info.inputs[at].name == name);
+        let ready = waiting.iter().position(|&at| {
+            let elem = &info.inputs[at];
+            !matches!(elem.kind, ElemKind::Component(decl) if uses_any(decl, &|name| name != elem.name && is_open(name)))
+        });
+        order.push(waiting.remove(ready.unwrap_or(0)));
+    }
+    order
 }
 
 /// Whether a declaration has a value.

@@ -380,6 +380,8 @@ impl<'a> Flattener<'a> {
     pub(crate) fn unknown_name(&mut self, ident: Ident, scope: ClassId, is_class: bool) -> Refused {
         let mut known: Vec<&'static str> = Vec::new();
         let mut at = scope;
+        // From inside an encapsulated class nothing around it is seen.
+        let mut wall: Option<(ClassId, usize)> = None;
         while at != ClassId::ROOT {
             let class = self.class(at);
             known.extend(
@@ -397,9 +399,13 @@ impl<'a> Flattener<'a> {
                     known.extend(if is_class { self.class_names(class) } else { self.element_names(class) });
                 }
             }
+            if wall.is_none() && self.class(at).ast.is_some_and(|ast| ast.is_encapsulated) {
+                wall = Some((at, known.len()));
+            }
             at = parent;
         }
         known.extend(self.class(ClassId::ROOT).own.iter().map(|elem| elem.name.text()));
+        let hidden = wall.map(|(class, n_inside)| (class, known.split_off(n_inside)));
         if is_class {
             known.extend(["Real", "Integer", "Boolean", "String"]);
         }
@@ -408,7 +414,12 @@ impl<'a> Flattener<'a> {
         let mut finding =
             Finding::error(code, ident.span, format!("there is no {what} `{}` in `{place}` or around it", ident.name))
                 .with_names([ident.name.text().to_owned()]);
-        finding.help = Self::suggest(ident.name.text(), known)
+        let is_hidden = hidden.filter(|(_, names)| names.contains(&ident.name.text())).map(|(class, _)| {
+            let full = &self.class(class).full;
+            format!("`{full}` is encapsulated, so names around it are not seen in it: import what it uses")
+        });
+        finding.help = is_hidden
+            .or_else(|| Self::suggest(ident.name.text(), known))
             .or_else(|| is_class.then(|| format!("if `{}` is a library, is it on MODELICAPATH?", ident.name)));
         self.report(finding)
     }

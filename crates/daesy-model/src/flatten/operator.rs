@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use daesy_graph::{BinaryOp as Op, ExprId, Span, UnaryOp as GraphUnary};
+use daesy_graph::{BinaryOp as Op, ExprId, Finding, Span, UnaryOp as GraphUnary};
 use smallvec::SmallVec;
 
+use super::expr::Variability;
 use super::value::{Dims, Scalars, Text, Type, Value, count, dims_text};
 use super::{Flattener, Res};
 use crate::syntax::{BinaryOp, UnaryOp};
@@ -228,7 +229,24 @@ impl Flattener<'_> {
         } else {
             self.graph.binary(op, left.items[0], right.items[0])
         };
+        let is_of_reals = left.ty == Type::Real || right.ty == Type::Real;
+        if is_of_reals && matches!(op, Op::Equal | Op::NotEqual) && self.functions.stack.is_empty() {
+            self.warn_of_real_equality(left.items[0], right.items[0], symbol, span);
+        }
         Ok(Value::scalar(Type::Boolean, item))
+    }
+
+    /// Outside of functions, Reals that vary cannot be compared for equality [@modelica36, sec. 3.5]: whether they are
+    /// equal at an instant depends on rounding and on where steps end.
+    fn warn_of_real_equality(&mut self, left: ExprId, right: ExprId, symbol: &str, span: Span) {
+        if self.variability_of(left).max(self.variability_of(right)) <= Variability::Parameter
+            || self.reads_locals(&[left, right])
+        {
+            return;
+        }
+        let message = format!("`{symbol}` compares Reals that vary: that they are equal at an instant is chance");
+        let help = "use `<=` or `>=`, whose changes are events, or compare the distance with a tolerance";
+        self.report(Finding::warning("real-equality", span, message).with_help(help));
     }
 
     /// Sum of products, left to right.
@@ -299,7 +317,10 @@ impl Flattener<'_> {
         let exponent = self.numeric(right, "`^`", span)?;
         let is_square = base.dims.len() == 2 && base.dims[0] == base.dims[1];
         let exponent = match exponent.items.as_slice() {
-            [one] if exponent.dims.is_empty() && exponent.ty == Type::Integer => self.graph.as_number(*one),
+            [one] if exponent.dims.is_empty() && exponent.ty == Type::Integer => {
+                let is_known = self.variability_of(*one) <= Variability::Parameter && self.can_be_known(*one);
+                if is_known { Some(self.known_number(*one, span)?) } else { None }
+            }
             _ => None,
         };
         let Some(exponent) = exponent.filter(|&value| is_square && (0.0..=1e4).contains(&value)) else {

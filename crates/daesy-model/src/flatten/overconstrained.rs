@@ -365,7 +365,8 @@ impl<'a> Flattener<'a> {
             if has_loop || roots.get(&lead) != Some(&node) {
                 let Unique { message, span, .. } = &graph.unique[at];
                 let path = self.node_path(graph.nodes[node as usize]);
-                let text = format!("`{path}` is not the only root of what is connected to it: {message}");
+                let colon = if message.is_empty() { "" } else { ": " };
+                let text = format!("`{path}` is not the only root of what is connected to it{colon}{message}");
                 self.error("not-unique-root", *span, text);
             }
         }

@@ -454,8 +454,9 @@ impl Flattener<'_> {
     /// Solves linear equations by Gauss's elimination on expressions; pivots are numbers where there are any.
     fn eliminate(&mut self, sides: &[(ExprId, ExprId)], variables: &[VarId], span: Span) -> Res<Vec<ExprId>> {
         let n = variables.len();
-        let names: Vec<String> =
-            variables.iter().take(6).map(|var| format!("`{}`", self.variables[var.index()].name)).collect();
+        // A derivative is called as it is written.
+        let written = |var: &VarId| self.variables[var.index()].name.trim_start_matches('$').to_owned();
+        let names: Vec<String> = variables.iter().take(6).map(|var| format!("`{}`", written(var))).collect();
         let refuse = |this: &mut Self, why: &str| {
             let message = format!("clocked equations cannot be solved for {}: {why}", names.join(", "));
             Err(this.error("clocked-loop", span, message))

@@ -402,11 +402,7 @@ impl<'a> Flattener<'a> {
 
     /// A comparison of numbers that overflow is neither true nor false.
     fn assert_compared(&mut self, item: ExprId, span: Span) {
-        let mut reach = std::mem::take(&mut self.reach);
-        let below = reach.below(&self.graph, &[item]);
-        let in_program = below.iter().any(|&at| matches!(self.graph.node(at), Node::Local(_) | Node::LocalAt { .. }));
-        self.reach = reach;
-        if in_program {
+        if self.reads_locals(&[item]) {
             return;
         }
         let least = self.graph.number(-1.0);
@@ -421,6 +417,15 @@ impl<'a> Flattener<'a> {
             let component = std::sync::Arc::from("");
             self.out.assertions.push(Assertion { condition, message, is_warning: false, component, span });
         }
+    }
+
+    /// Whether expressions are those of a program.
+    pub(crate) fn reads_locals(&mut self, items: &[ExprId]) -> bool {
+        let mut reach = std::mem::take(&mut self.reach);
+        let below = reach.below(&self.graph, items);
+        let found = below.iter().any(|&at| matches!(self.graph.node(at), Node::Local(_) | Node::LocalAt { .. }));
+        self.reach = reach;
+        found
     }
 
     /// An Integer that does not fit.
