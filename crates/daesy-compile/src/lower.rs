@@ -12,7 +12,7 @@ use daesy_graph::function::Statement;
 use daesy_graph::regular::{Derivative, Rate as RegularRate, RegularDae, RegularEquation};
 use daesy_graph::{BinaryOp, Differentiator, ExprId, Graph, Leaf, Node, Reach, UnaryOp, VarId};
 use daesy_system::{
-    Block, Description, DiscreteVariable, EquationLabel, EventLabel, Events, GivenParameter, GuessRule, Input,
+    Block, Description, DiscreteVariable, EquationLabel, EventLabel, Events, GivenParameter, GuessRule, Input, Labels,
     ParameterError, Part, Pattern, Persistence, Quantity, Rate, StartOrigin,
 };
 use rustc_hash::FxHashMap;
@@ -77,7 +77,7 @@ pub(crate) struct Places {
 /// A compiled model.
 pub struct CompiledSystem {
     pub(crate) description: Description,
-    pub(crate) regular: RegularDae,
+    pub(crate) regular: Arc<RegularDae>,
     pub(crate) places: Places,
     /// Graph with everything that the parts need.
     pub(crate) graph: Arc<Graph>,
@@ -164,12 +164,13 @@ pub(crate) fn compile_start(system: &CompiledSystem) -> Option<Box<CompiledSyste
     if !system.regular.flat.graph.nodes().any(decides) {
         return None;
     }
-    let held = compile_with_events(system.regular.clone()).ok()?;
+    let held = compile_with_events((*system.regular).clone()).ok()?;
     let is_needed = held.description.events.has_homotopy || held.description.n_roots > 0;
     is_needed.then(|| Box::new(held))
 }
 
 fn compile_as(regular: RegularDae, relations: Relations) -> Result<CompiledSystem, CompileError> {
+    let regular = Arc::new(regular);
     let mut graph = regular.flat.graph.clone();
     let mut places = lay_out(&regular);
     let eliminated: FxHashMap<VarId, ExprId> =
@@ -263,6 +264,21 @@ fn compile_as(regular: RegularDae, relations: Relations) -> Result<CompiledSyste
         system.parts[part as usize].get_or_init(|| compiled);
     }
     Ok(system)
+}
+
+/// Rows of the regular form in the words of the model.
+fn labels(regular: &Arc<RegularDae>, rows: fn(&RegularDae) -> &[RegularEquation]) -> Labels {
+    let regular = Arc::clone(regular);
+    Labels::on_demand(rows(&regular).len(), move |row| {
+        let equation = &rows(&regular)[row];
+        let flat = &regular.flat;
+        let source = &flat.equations[equation.source as usize];
+        EquationLabel {
+            text: flat.equation_text(source),
+            place: flat.sources.place(source.span).map_or(String::new(), |place| place.to_string()),
+            differentiated: equation.differentiated,
+        }
+    })
 }
 
 /// What can be looked at, with its names: variables, and derivatives that are determined. `value_of` is what stands for
@@ -1065,7 +1081,7 @@ fn discrete_variable(
 }
 
 fn describe(
-    regular: &RegularDae,
+    regular: &Arc<RegularDae>,
     parameters: &[f64],
     observed: Vec<String>,
     initial: Vec<EquationLabel>,
@@ -1096,14 +1112,6 @@ fn describe(
     };
     let states = regular.states.iter().map(&mut quantity).collect();
     let unknowns = regular.unknowns.iter().map(&mut quantity).collect();
-    let label = |equation: &RegularEquation| {
-        let source = &flat.equations[equation.source as usize];
-        EquationLabel {
-            text: flat.equation_text(source),
-            place: flat.sources.place(source.span).map_or(String::new(), |place| place.to_string()),
-            differentiated: equation.differentiated,
-        }
-    };
     let mut n_inputs = 0;
     let inputs = regular
         .inputs
@@ -1136,8 +1144,8 @@ fn describe(
             .iter()
             .map(|block| Block { start: block.start, len: block.len, is_linear: block.is_linear })
             .collect(),
-        residuals: regular.equations.iter().map(label).collect(),
-        constraints: regular.constraints.iter().map(label).collect(),
+        residuals: labels(regular, |regular| &regular.equations),
+        constraints: labels(regular, |regular| &regular.constraints),
         initial,
         start_conditions: Vec::new(),
         guesses: guesses(regular),

@@ -300,15 +300,15 @@ impl<'s> Equations<'s> {
             .position(|value| !value.is_finite())
             .or_else(|| row_in(Part::ResidualByUnknowns, &self.by_unknowns))
             .or_else(|| row_in(Part::ResidualByStates, &self.by_states));
-        let label = row.and_then(|row| self.system.description().residuals.get(row));
+        let label = row.and_then(|row| self.system.description().residuals.get(row)).unwrap_or_default();
         let culprit =
             row.map(|row| find_culprit(self.system, RESIDUALS, row, around, states, unknowns)).unwrap_or_default();
         IntegrateError::NotFinite {
             variable: culprit.name,
             value: culprit.value,
             time: around.time,
-            equation: label.map_or(String::new(), |label| label.text.clone()),
-            place: label.map_or(String::new(), |label| label.place.clone()),
+            equation: label.text,
+            place: label.place,
         }
     }
 }

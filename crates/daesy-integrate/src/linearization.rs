@@ -139,12 +139,12 @@ impl Parts<'_> {
             Part::ResidualByUnknowns => description.unknowns.get(column).map(|unknown| unknown.name.clone()),
             _ => description.inputs.iter().rfind(|input| input.start <= column).map(|input| input.name.clone()),
         };
-        let label = description.residuals.get(row).cloned();
+        let label = description.residuals.get(row).unwrap_or_default();
         IntegrateError::InfiniteSlope {
             time: self.point.time,
-            equation: label.as_ref().map_or_else(String::new, |label| label.text.clone()),
+            equation: label.text,
             variable: variable.unwrap_or_default(),
-            place: label.map_or_else(String::new, |label| label.place),
+            place: label.place,
         }
     }
 

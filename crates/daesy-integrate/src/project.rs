@@ -257,14 +257,14 @@ impl<'s> Projector<'s> {
             let point = around.point(states, unknowns);
             evaluator.evaluate(Part::Constraint, &point, &mut self.residual);
             if let Some(row) = self.residual.iter().position(|value| !value.is_finite()) {
-                let label = &self.system.description().constraints[row];
+                let label = self.system.description().constraints.get(row).unwrap_or_default();
                 let culprit = find_culprit(self.system, CONSTRAINTS, row, &around, states, unknowns);
                 return Err(IntegrateError::NotFinite {
                     variable: culprit.name,
                     value: culprit.value,
                     time,
-                    equation: label.text.clone(),
-                    place: label.place.clone(),
+                    equation: label.text,
+                    place: label.place,
                 });
             }
             let mut size = self.scaled_residual();
@@ -290,11 +290,11 @@ impl<'s> Projector<'s> {
             total = total.max(change);
         }
         let worst = (0..self.residual.len()).max_by(|&a, &b| self.residual[a].abs().total_cmp(&self.residual[b].abs()));
-        let label = &self.system.description().constraints[worst.unwrap_or(0)];
+        let label = self.system.description().constraints.get(worst.unwrap_or(0)).unwrap_or_default();
         Err(IntegrateError::NoConsistentStart {
             time,
-            equation: label.text.clone(),
-            place: label.place.clone(),
+            equation: label.text,
+            place: label.place,
             residual: worst.map_or(0.0, |worst| self.residual[worst]),
             also: Vec::new(),
             tried: Vec::new(),

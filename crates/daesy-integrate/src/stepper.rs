@@ -213,7 +213,7 @@ impl<'s, 'i> Stepper<'s, 'i> {
     pub(crate) fn singular_slope(&self) -> Option<SingularSlope> {
         let found = self.model.equations.singular_slope?;
         let label = self.model.equations.system.description().residuals.get(found.row)?;
-        Some(SingularSlope { time: found.time, equation: label.text.clone(), place: label.place.clone() })
+        Some(SingularSlope { time: found.time, equation: label.text, place: label.place })
     }
 
     /// The first unknown found at a root of higher order.
@@ -400,13 +400,13 @@ impl<'s, 'i> Stepper<'s, 'i> {
                 None => break None,
             }
         };
-        let label = unknown.and_then(|unknown| description.residuals.get(unknown)).cloned();
+        let label = unknown.and_then(|unknown| description.residuals.get(unknown)).unwrap_or_default();
         IntegrateError::StepTooSmall {
             time: self.now.time,
             step,
             variable: variable.unwrap_or_default(),
-            equation: label.as_ref().map_or(String::new(), |label| label.text.clone()),
-            place: label.map_or(String::new(), |label| label.place),
+            equation: label.text,
+            place: label.place,
         }
     }
 

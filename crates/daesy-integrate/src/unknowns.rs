@@ -363,11 +363,12 @@ impl UnknownSolver<'_> {
         let pattern = equations.system.pattern(Part::ResidualByUnknowns);
         let all: Vec<&Quantity> = description.unknowns.iter().collect();
         let columns = pattern.columns[pattern.row(row)].iter().map(|&column| column as usize);
+        let label = description.residuals.get(row).unwrap_or_default();
         IntegrateError::Unsolved {
             time: around.time,
             variable,
-            equation: description.residuals[row].text.clone(),
-            place: description.residuals[row].place.clone(),
+            equation: label.text,
+            place: label.place,
             residual: residual[row],
             tried: tried_at(columns, &all, unknowns),
         }

@@ -50,8 +50,8 @@ impl Pendulum {
                 quantity("lambda", 0.0, StartOrigin::Default),
             ],
             blocks: vec![Block { start: 0, len: 3, is_linear: true }],
-            residuals: vec![label("x''"), label("y''"), label("length''")],
-            constraints: vec![label("length"), label("length'")],
+            residuals: vec![label("x''"), label("y''"), label("length''")].into(),
+            constraints: vec![label("length"), label("length'")].into(),
             initial: vec![label("x = 0.6")],
             observed: ["x", "y", "vx", "vy", "lambda"].map(String::from).to_vec(),
             ..Description::default()

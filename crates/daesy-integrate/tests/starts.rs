@@ -255,8 +255,8 @@ impl<'m> System<'m> {
             rates: vec![Rate::Unknown(0); n_states],
             unknowns: (n_states..n_states + n_unknowns).map(quantity).collect(),
             blocks: vec![Block { start: 0, len: n_unknowns as u32, is_linear: false }],
-            residuals: vec![label.clone(); start.residuals.len()],
-            constraints: vec![label.clone(); start.constraints.len()],
+            residuals: vec![label.clone(); start.residuals.len()].into(),
+            constraints: vec![label.clone(); start.constraints.len()].into(),
             initial: vec![label; start.initial.len()],
             start_conditions: start
                 .wishes

@@ -74,7 +74,7 @@ pub fn structure_map(loaded: &Loaded) -> Result<StructureMap, Failure> {
     let differentiated = regular.verdict.differentiations.iter().enumerate().filter(|(_, times)| **times > 0);
     Ok(StructureMap {
         model: description.model.clone(),
-        equations: description.residuals.iter().map(|label| label.text.clone()).collect(),
+        equations: description.residuals.iter().map(|label| label.text).collect(),
         unknowns: description.unknowns.iter().map(|unknown| unknown.name.clone()).collect(),
         entries: entries(Part::ResidualByUnknowns),
         blocks: description
@@ -86,7 +86,7 @@ pub fn structure_map(loaded: &Loaded) -> Result<StructureMap, Failure> {
         constraints: description
             .constraints
             .iter()
-            .map(|label| DifferentiatedEquation { text: label.text.clone(), times: label.differentiated })
+            .map(|label| DifferentiatedEquation { text: label.text, times: label.differentiated })
             .collect(),
         constraint_entries: entries(Part::ConstraintByStates),
         differentiated: differentiated

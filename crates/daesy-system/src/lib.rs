@@ -16,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 pub mod events;
+mod labels;
 pub mod lane_step;
 pub mod runge_kutta;
 mod watch;
@@ -24,6 +25,8 @@ pub use lane_step::{
     Direction, InputTangent, LaneSteps, ReferencePoint, StepLayout, StepMethod, StepProgram, StepProgramError,
     StepRequest,
 };
+
+pub use labels::Labels;
 
 pub use events::{Action, ActionKind, AssertionLabel, Before, DiscreteVariable, EventLabel, Events, Root};
 
@@ -341,7 +344,7 @@ pub struct Block {
 }
 
 /// An equation as it is told to the user.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct EquationLabel {
     /// The equation in the model's words.
     pub text: String,
@@ -374,9 +377,9 @@ pub struct Description {
     /// Blocks of unknowns in the order of solution.
     pub blocks: Vec<Block>,
     /// Residuals in the model's words.
-    pub residuals: Vec<EquationLabel>,
+    pub residuals: Labels,
     /// Constraints in the model's words.
-    pub constraints: Vec<EquationLabel>,
+    pub constraints: Labels,
     /// Residuals of the start problem in the model's words.
     pub initial: Vec<EquationLabel>,
     /// Start values that are wished for, by class, in the order of declaration within each. Where there are none, the

@@ -217,8 +217,15 @@ impl<'s> Problem<'s> {
     /// A demanded row in the model's words, with its place.
     pub(crate) fn label(&self, row: usize) -> (String, String) {
         let description = self.system.description();
-        let label = description.residuals.iter().chain(&description.constraints).chain(&description.initial).nth(row);
-        label.map_or_else(Default::default, |label| (label.text.clone(), label.place.clone()))
+        let (n_residuals, n_constraints) = (description.residuals.len(), description.constraints.len());
+        let label = if row < n_residuals {
+            description.residuals.get(row)
+        } else if row < n_residuals + n_constraints {
+            description.constraints.get(row - n_residuals)
+        } else {
+            description.initial.get(row - n_residuals - n_constraints).cloned()
+        };
+        label.map_or_else(Default::default, |label| (label.text, label.place))
     }
 
     /// The matrix of a start is singular at a column.
