@@ -19,7 +19,7 @@ use std::cell::RefCell;
 use std::ops::Range;
 #[cfg(all(target_arch = "x86_64", unix))]
 use std::sync::atomic::AtomicU32;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// Why a tape was not run.
@@ -170,7 +170,9 @@ pub struct Interpreter {
 /// The steps of a tape, made when they are first taken.
 #[derive(Default, Debug)]
 struct Instructions {
-    /// For one lane.
+    /// Whether the program has run for one lane.
+    has_run: AtomicBool,
+    /// For one lane, made for the second run.
     single: OnceLock<Box<[SingleInstruction]>>,
     /// For several lanes.
     lanes: OnceLock<Box<[LaneInstruction]>>,
@@ -311,8 +313,14 @@ impl Interpreter {
         }
     }
 
-    fn single_instructions(&self) -> &[SingleInstruction] {
-        self.instructions.single.get_or_init(|| instruction::for_one_lane(&fuse::fuse(&self.tape), self.tape.n_slots()))
+    /// The steps for one lane; none at the first run. Many programs, such as those of a start that is right at once,
+    /// run once, and making steps takes longer than a run without them.
+    fn single_instructions(&self) -> Option<&[SingleInstruction]> {
+        if self.instructions.single.get().is_none() && !self.instructions.has_run.swap(true, Ordering::Relaxed) {
+            return None;
+        }
+        let make = || instruction::for_one_lane(&fuse::fuse(&self.tape), self.tape.n_slots());
+        Some(self.instructions.single.get_or_init(make))
     }
 
     /// Stretches of inputs that hold all that the program reads, in order. Inputs that nothing reads, such as the
@@ -487,10 +495,18 @@ impl Interpreter {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: the promises above, for one lane.
             (Backend::Avx2 | Backend::Native | Backend::Native512, 1) => unsafe {
-                instruction::run_single_avx2(self.single_instructions(), frame)
+                match self.single_instructions() {
+                    Some(steps) => instruction::run_single_avx2(steps, frame),
+                    None => instruction::run_unprepared_avx2(frame),
+                }
             },
             // SAFETY: the promises above, for one lane.
-            (_, 1) => unsafe { instruction::run_single_plain(self.single_instructions(), frame) },
+            (_, 1) => unsafe {
+                match self.single_instructions() {
+                    Some(steps) => instruction::run_single_plain(steps, frame),
+                    None => instruction::run_unprepared_plain(frame),
+                }
+            },
             _ => match self.native_code(frame.stride) {
                 #[cfg(all(target_arch = "x86_64", unix))]
                 // SAFETY: the promises above.

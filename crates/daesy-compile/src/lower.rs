@@ -26,7 +26,7 @@ use crate::operation::{Binary, Unary};
 use crate::pool::Pool;
 use crate::starts::start_rows;
 use crate::switches::Switches;
-use crate::tape::{LaneFunction, PerLane, TapeBuilder, TapeError, TapeOptions, Value};
+use crate::tape::{LaneFunction, PerLane, Tape, TapeBuilder, TapeError, TapeOptions, Value};
 
 /// Why a model could not be compiled.
 #[derive(Clone, Debug, Error)]
@@ -521,6 +521,9 @@ impl CompiledSystem {
     }
 
     fn check_leaves(&self, part: Part) -> Result<(), CompileError> {
+        if self.vector_rows(part).is_empty() {
+            return Ok(());
+        }
         let (mut reach, mut leaves) = (Reach::new(), Vec::new());
         reach.leaves(&self.graph, self.vector_rows(part), &mut leaves);
         for leaf in leaves {
@@ -543,6 +546,13 @@ impl CompiledSystem {
 
     fn compile_part(&self, part: Part) -> Result<CompiledPart, TapeError> {
         let rows = self.vector_rows(part);
+        if rows.is_empty() {
+            // Nothing is computed, and nothing as large as the model is made for it.
+            let n_cols = self.columns(part).map_or(1, |columns| columns.len());
+            let pattern = Pattern { n_rows: 0, n_cols, row_starts: vec![0], columns: Vec::new() };
+            let executor = Interpreter::new(Tape::of_nothing(self.places.n_inputs));
+            return Ok(CompiledPart { pattern, executor });
+        }
         let Some(columns) = self.columns(part) else {
             let pattern = Pattern {
                 n_rows: rows.len(),
@@ -576,6 +586,7 @@ impl CompiledSystem {
         lowering.is_initial = is_initial;
         lowering.bindings = (0..self.places.n_inputs).map(|input| builder.input(input)).collect();
         let order: Vec<ExprId> = Reach::new().below(graph, roots).to_vec();
+        builder.reserve(order.len());
         let outputs = lowering.lower(&mut builder, &order, roots);
         Ok(Interpreter::new(builder.finish(&outputs)?))
     }

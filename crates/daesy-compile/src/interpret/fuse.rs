@@ -16,7 +16,7 @@ const MOST_FACTORS: usize = 3;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Term {
     factors: [Operand; MOST_FACTORS],
-    n_factors: usize,
+    n_factors: u8,
 }
 
 impl Term {
@@ -26,10 +26,10 @@ impl Term {
 
     /// The product with one more factor.
     fn times(mut self, factor: Operand) -> Option<Self> {
-        if self.n_factors == MOST_FACTORS {
+        if usize::from(self.n_factors) == MOST_FACTORS {
             return None;
         }
-        self.factors[self.n_factors] = factor;
+        self.factors[usize::from(self.n_factors)] = factor;
         self.n_factors += 1;
         // Products commute, so that fewer kinds have to be told apart.
         if self.n_factors == 2 && self.factors[1].is_constant() {
@@ -39,13 +39,13 @@ impl Term {
     }
 
     pub(super) fn factors(&self) -> &[Operand] {
-        &self.factors[..self.n_factors]
+        &self.factors[..usize::from(self.n_factors)]
     }
 
     /// Which factors are constants; none for what no step computes.
     pub(super) fn kind(&self) -> Option<Kind> {
         let are_constant = self.factors.map(|factor| factor.is_constant());
-        match are_constant[..self.n_factors] {
+        match are_constant[..usize::from(self.n_factors)] {
             [false] => Some(Kind::S),
             [true] => Some(Kind::K),
             [true, false] => Some(Kind::Ks),

@@ -65,6 +65,16 @@ impl Places {
         };
         Self { target, operands }
     }
+
+    /// The same with the places of constants after the slots.
+    #[inline(always)]
+    fn for_one_lane(self, n_slots: usize) -> Self {
+        let place = |operand: Operand| match operand.source() {
+            Source::Slot(_) => operand,
+            Source::Constant(index) => Operand::slot((n_slots + index) as u32),
+        };
+        Self { target: self.target, operands: self.operands.map(place) }
+    }
 }
 
 /// One step of a program for several lanes.
@@ -650,14 +660,8 @@ pub(super) struct SingleInstruction {
 
 /// The program for one lane: constants have the places after the slots.
 pub(super) fn for_one_lane(forms: &[Form], n_slots: usize) -> Box<[SingleInstruction]> {
-    let place = |operand: Operand| match operand.source() {
-        Source::Slot(_) => operand,
-        Source::Constant(index) => Operand::slot((n_slots + index) as u32),
-    };
-    let step = |form: &Form| {
-        let Places { target, operands } = Places::of(form);
-        SingleInstruction { code: SingleCode::of(form), places: Places { target, operands: operands.map(place) } }
-    };
+    let step =
+        |form: &Form| SingleInstruction { code: SingleCode::of(form), places: Places::of(form).for_one_lane(n_slots) };
     forms.iter().map(step).collect()
 }
 
@@ -723,6 +727,40 @@ unsafe fn run_single(steps: &[SingleInstruction], frame: &Frame<'_>) {
             }
         }
     }
+}
+
+/// Runs a program for one lane as it stands, without steps made for it: for programs that run once.
+///
+/// # Safety
+/// As [`run_single`].
+#[inline(always)]
+unsafe fn run_unprepared(frame: &Frame<'_>) {
+    let n_slots = frame.tape.n_slots();
+    for instruction in frame.tape.instructions() {
+        let places = Places::of(&Form::Plain(*instruction)).for_one_lane(n_slots);
+        // SAFETY: the caller's.
+        visit(instruction.opcode, unsafe { RunSingle::new(frame, &places) });
+    }
+}
+
+/// Runs a program for one lane as it stands with any processor.
+///
+/// # Safety
+/// As [`run_single`].
+pub(super) unsafe fn run_unprepared_plain(frame: &Frame<'_>) {
+    // SAFETY: the caller's.
+    unsafe { run_unprepared(frame) }
+}
+
+/// Runs a program for one lane as it stands with the fused multiply-add of the processor.
+///
+/// # Safety
+/// As [`run_single`]; the processor must have AVX2 and FMA.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+pub(super) unsafe fn run_unprepared_avx2(frame: &Frame<'_>) {
+    // SAFETY: the caller's.
+    unsafe { run_unprepared(frame) }
 }
 
 /// Runs a program for one lane with any processor.

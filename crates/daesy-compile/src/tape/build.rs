@@ -2,7 +2,10 @@
 
 use super::{LaneFunction, Operand, Tape, TapeError, allocate};
 use crate::operation::{Binary, Opcode, Ternary, Unary};
-use rustc_hash::FxHashMap;
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
+use rustc_hash::{FxBuildHasher, FxHashMap};
+use std::hash::BuildHasher;
 
 /// A value of the builder that made it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -72,6 +75,10 @@ pub(super) struct PendingCall {
     pub(super) results: Vec<u32>,
 }
 
+fn hash(node: &Node) -> u64 {
+    FxBuildHasher.hash_one(node)
+}
+
 /// A product of a value that varies from lane to lane and one that does not.
 #[derive(Clone, Copy)]
 struct UniformProduct {
@@ -106,7 +113,8 @@ pub struct TapeBuilder {
     n_lane_inputs: usize,
     /// By node, whether it is the same for all lanes.
     is_uniform: Vec<bool>,
-    known_nodes: FxHashMap<Node, u32>,
+    /// Operations by what they are: numbers of nodes.
+    known_nodes: HashTable<u32>,
     known_constants: FxHashMap<u64, u32>,
     known_calls: FxHashMap<(u32, Vec<u32>), u32>,
 }
@@ -129,7 +137,7 @@ impl TapeBuilder {
             constants: Vec::new(),
             calls: Vec::new(),
             functions: Vec::new(),
-            known_nodes: FxHashMap::default(),
+            known_nodes: HashTable::new(),
             known_constants: FxHashMap::default(),
             known_calls: FxHashMap::default(),
         }
@@ -602,11 +610,23 @@ impl TapeBuilder {
 
     fn share(&mut self, opcode: Opcode, arguments: [u32; 3]) -> Value {
         let node = Node::Operation { opcode, arguments };
-        if let Some(&known) = self.known_nodes.get(&node) {
-            return Value(known);
+        let (nodes, next) = (&self.nodes, self.nodes.len() as u32);
+        let is_same = |&known: &u32| nodes[known as usize] == node;
+        let hash_of = |&known: &u32| hash(&nodes[known as usize]);
+        match self.known_nodes.entry(hash(&node), is_same, hash_of) {
+            Entry::Occupied(known) => Value(*known.get()),
+            Entry::Vacant(vacant) => {
+                vacant.insert(next);
+                Value(self.push(node))
+            }
         }
-        let index = self.push(node);
-        self.known_nodes.insert(node, index);
-        Value(index)
+    }
+
+    /// Makes room for so many more operations.
+    pub(crate) fn reserve(&mut self, n_operations: usize) {
+        self.nodes.reserve(n_operations);
+        self.is_uniform.reserve(n_operations);
+        let nodes = &self.nodes;
+        self.known_nodes.reserve(n_operations, |&known| hash(&nodes[known as usize]));
     }
 }

@@ -193,6 +193,19 @@ pub struct Tape {
 }
 
 impl Tape {
+    /// A program without outputs.
+    pub(crate) fn of_nothing(n_inputs: usize) -> Self {
+        Self {
+            identity: allocate::next_identity(),
+            instructions: Vec::new(),
+            constants: Vec::new(),
+            calls: Vec::new(),
+            n_inputs,
+            n_outputs: 0,
+            n_slots: n_inputs,
+        }
+    }
+
     /// The program.
     #[must_use]
     pub fn instructions(&self) -> &[Instruction] {
