@@ -151,6 +151,8 @@ pub(crate) struct Program {
     routines: Vec<Routine>,
     /// The last results of a long program, unless they depend on more than the arguments.
     memory: Option<Mutex<Memory>>,
+    /// Registers of the last run: large tables among the arguments make them too large to be made anew each time.
+    frames: Mutex<Vec<f64>>,
 }
 
 /// Instructions from which on a program remembers results.
@@ -238,7 +240,7 @@ impl Program {
         // Generators and the past of signals are no functions of their arguments alone.
         let is_pure = routines.iter().all(|routine| routine.uses.is_empty());
         let is_long = routines.iter().map(|routine| routine.code.len()).sum::<usize>() >= LONG;
-        Self { routines, memory: (is_pure && is_long).then(Mutex::default) }
+        Self { routines, memory: (is_pure && is_long).then(Mutex::default), frames: Mutex::default() }
     }
 
     /// The outputs of the function at finite arguments.
@@ -262,10 +264,15 @@ impl Program {
     }
 
     fn compute(&self, routine: &Routine, arguments: &[f64], results: &mut [f64]) -> Result<(), Stop> {
-        let mut frames = routine.registers.clone();
-        frames[..arguments.len()].copy_from_slice(arguments);
+        // Whoever finds the registers in use takes others.
+        let mut kept = self.frames.try_lock().ok();
+        let mut own = Vec::new();
+        let frames = kept.as_deref_mut().unwrap_or(&mut own);
+        frames.clear();
+        frames.extend_from_slice(arguments);
+        frames.extend_from_slice(&routine.registers[arguments.len()..]);
         let mut run = Run { limits: Limits::default(), steps: 0, depth: 0, returns: Vec::new() };
-        self.run(0, &mut frames, 0, &mut run)?;
+        self.run(0, frames, 0, &mut run)?;
         for (result, &output) in results.iter_mut().zip(&routine.outputs) {
             *result = frames[output as usize];
         }

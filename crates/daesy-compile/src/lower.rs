@@ -756,7 +756,9 @@ fn lane_function(graph: &Graph, shared: &Arc<Graph>, function: daesy_graph::Func
     };
     Arc::new(move |arguments: &[f64], results: &mut [f64]| {
         // The reference evaluator keeps account of functions that do not end, and may not need what is not finite.
-        let is_plain = shared.endless().is_none() && arguments.iter().all(|argument| argument.is_finite());
+        // Without a way out of the loop it takes many arguments at a time.
+        let are_finite = arguments.iter().fold(true, |are_finite, argument| are_finite & argument.is_finite());
+        let is_plain = shared.endless().is_none() && are_finite;
         match if is_plain { program.call(arguments, results) } else { Err(Stop::Limit) } {
             Ok(()) => {}
             Err(Stop::Limit) if is_shared => refer(&shared, function, arguments, results),

@@ -1,7 +1,8 @@
 //! What the builder does with a program: sharing, pruning, joining, slots, limits.
 
 use daesy_compile::{
-    Binary, ExecutionError, Executor, Interpreter, LaneMemory, Opcode, TapeBuilder, TapeOptions, Ternary, Unary,
+    Backend, Binary, ExecutionError, Executor, Interpreter, LaneMemory, Opcode, TapeBuilder, TapeOptions, Ternary,
+    Unary,
 };
 use std::sync::Arc;
 
@@ -212,4 +213,36 @@ fn foreign_memory_and_wrong_inputs_are_refused() {
     let mut memory = LaneMemory::new(&other, 4);
     assert_eq!(interpreter.execute(&mut memory), Err(ExecutionError::WrongMemory));
     assert_eq!(interpreter.evaluate(&[1.0, 2.0]), Err(ExecutionError::WrongInputs { expected: 1, found: 2 }));
+}
+
+#[test]
+fn the_first_run_and_later_ones_give_the_same_bits() {
+    for backend in [Backend::Portable, Backend::Avx2] {
+        let mut b = TapeBuilder::new(4, TapeOptions::default());
+        let inputs: Vec<_> = (0..4).map(|input| b.input(input)).collect();
+        let [x, y, z, w] = inputs[..] else { unreachable!("four inputs") };
+        let third = b.constant(1.0 / 3.0);
+        let (product, other) = (b.mul(x, y), b.mul(z, third));
+        let sum = b.add(product, other);
+        let longer = b.mul(other, w);
+        let difference = b.sub(longer, sum);
+        let (sine, cosine) = (b.unary(Unary::Sin, difference), b.unary(Unary::Cos, difference));
+        // Arguments in slots one after the other, a constant, and one out of order.
+        let weigh = |arguments: &[f64], results: &mut [f64]| {
+            results[0] = arguments.iter().fold(0.0, |sum, argument| 3.0 * sum + argument);
+        };
+        let weighed = b.register(1, Arc::new(weigh));
+        let called = b.call(weighed, &[x, y, z, w, third, x])[0];
+        let quotient = b.div(called, sine);
+        let tape = b.finish(&[quotient, cosine, sum, called]).unwrap();
+        let Ok(interpreter) = Interpreter::with_backend(tape, backend) else { continue };
+        let at = [0.3, -1.7, 2.9, 1e-3];
+        let bits = || -> Vec<u64> { interpreter.evaluate(&at).unwrap().into_iter().map(f64::to_bits).collect() };
+        let (first, second) = (bits(), bits());
+        assert_eq!(first, second);
+        assert_eq!(second, bits());
+        let mut expected = [0.0];
+        weigh(&[at[0], at[1], at[2], at[3], 1.0 / 3.0, at[0]], &mut expected);
+        assert_eq!(first[3], expected[0].to_bits());
+    }
 }

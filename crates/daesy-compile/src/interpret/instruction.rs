@@ -339,14 +339,25 @@ unsafe fn call(frame: &Frame<'_>, places: &Places) {
     let call = &frame.tape.calls()[places.operands[0].raw() as usize];
     let repetitions = if frame.n_lanes == 1 { 1 } else { REPETITIONS };
     let read = |lane: usize, arguments: &mut [f64]| {
-        for (argument, &operand) in arguments.iter_mut().zip(call.arguments()) {
-            // SAFETY: the tape is sound, so slot or constant exist, and so does the lane.
-            *argument = unsafe {
-                match operand.source() {
-                    Source::Slot(slot) => frame.cells.add(slot * frame.stride + lane).read(),
-                    Source::Constant(index) => frame.constants.add(index * repetitions).read(),
+        let mut rest = arguments;
+        for stretch in call.stretches() {
+            let (own, after) = std::mem::take(&mut rest).split_at_mut(stretch.len as usize);
+            rest = after;
+            // SAFETY: the tape is sound, so the slots or the constant exist, and so does the lane. Cells and arguments
+            // do not overlap.
+            unsafe {
+                match stretch.first.source() {
+                    Source::Slot(slot) if frame.stride == 1 => {
+                        std::ptr::copy_nonoverlapping(frame.cells.add(slot), own.as_mut_ptr(), own.len());
+                    }
+                    Source::Slot(slot) => {
+                        for (slot, argument) in (slot..).zip(own) {
+                            *argument = frame.cells.add(slot * frame.stride + lane).read();
+                        }
+                    }
+                    Source::Constant(index) => own.fill(frame.constants.add(index * repetitions).read()),
                 }
-            };
+            }
         }
     };
     let write = |lane: usize, results: &[f64]| {

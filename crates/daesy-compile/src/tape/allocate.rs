@@ -78,8 +78,8 @@ pub(super) fn assemble(
             *operand = pool.renumber(*operand);
         }
     }
-    for operand in calls.iter_mut().flat_map(|call| call.arguments.iter_mut()) {
-        *operand = pool.renumber(*operand);
+    for call in &mut calls {
+        call.map_arguments(|operand| pool.renumber(operand));
     }
     Tape {
         identity: next_identity(),
@@ -307,7 +307,7 @@ impl Program<'_> {
                     let targets =
                         call.results.iter().map(|&r| self.is_live[r as usize].then(|| slots.place(r))).collect();
                     let a = Operand::slot(calls.len() as u32);
-                    calls.push(Call { function: call.function.clone(), arguments: operands, targets });
+                    calls.push(Call::new(call.function.clone(), operands, targets));
                     instructions.push(Instruction { opcode: Opcode::Call, target: 0, a, b, c });
                 }
                 Node::Operation { opcode, .. } => {

@@ -148,11 +148,50 @@ pub type LaneFunction = Arc<dyn PerLane>;
 #[derive(Clone)]
 pub struct Call {
     pub(crate) function: LaneFunction,
-    pub(crate) arguments: Vec<Operand>,
+    arguments: Vec<Operand>,
+    /// The same arguments, with those in slots one after the other as one.
+    stretches: Vec<Stretch>,
     pub(crate) targets: Vec<Option<u32>>,
 }
 
+/// Arguments in slots one after the other, such as those of a table, or one argument.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Stretch {
+    pub(crate) first: Operand,
+    pub(crate) len: u32,
+}
+
+impl Stretch {
+    fn all_of(arguments: &[Operand]) -> Vec<Self> {
+        let mut stretches: Vec<Self> = Vec::new();
+        for &argument in arguments {
+            match (stretches.last_mut(), argument.as_slot()) {
+                (Some(last), Some(slot)) if last.first.as_slot().is_some_and(|first| first + last.len == slot) => {
+                    last.len += 1;
+                }
+                _ => stretches.push(Self { first: argument, len: 1 }),
+            }
+        }
+        stretches
+    }
+}
+
 impl Call {
+    pub(crate) fn new(function: LaneFunction, arguments: Vec<Operand>, targets: Vec<Option<u32>>) -> Self {
+        Self { function, stretches: Stretch::all_of(&arguments), arguments, targets }
+    }
+
+    /// Puts other places for the arguments.
+    pub(crate) fn map_arguments(&mut self, place: impl FnMut(Operand) -> Operand) {
+        self.arguments = self.arguments.iter().copied().map(place).collect();
+        self.stretches = Stretch::all_of(&self.arguments);
+    }
+
+    /// Where its arguments are, in stretches.
+    pub(crate) fn stretches(&self) -> &[Stretch] {
+        &self.stretches
+    }
+
     /// The function.
     #[must_use]
     pub fn function(&self) -> &LaneFunction {
