@@ -25,7 +25,7 @@ use daesy_graph::flat::{
 };
 use daesy_graph::foreign::{Foreign, ForeignFailure, ForeignUnit};
 use daesy_graph::intrinsic::Intrinsic;
-use daesy_graph::{ExprId, Graph, Leaf, Node, SourceMap, Span, Unit as PhysicalUnit, VarId};
+use daesy_graph::{ExprId, Graph, Leaf, Node, Shared, SourceMap, Span, Unit as PhysicalUnit, VarId};
 use rustc_hash::FxHashMap;
 
 use crate::description::{Causality, Kind, Scalar, ScalarType, UnitDescription, Variability};
@@ -137,7 +137,7 @@ impl<'d> Builder<'d> {
             model: description.name.clone(),
             description: description.description.as_deref().map(Arc::from),
             graph: Graph::default(),
-            variables: Vec::new(),
+            variables: Shared::default(),
             equations: Vec::new(),
             initial_equations: Vec::new(),
             when_clauses: Vec::new(),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::finding::Finding;
 use crate::graph::Graph;
 use crate::node::{ExprId, VarId};
+use crate::shared::Shared;
 use crate::source::{SourceMap, Span};
 use crate::unit::Unit;
 
@@ -287,7 +288,7 @@ pub struct FlatDae {
     /// All expressions.
     pub graph: Graph,
     /// All variables; `VarId` is the position here.
-    pub variables: Vec<Variable>,
+    pub variables: Shared<Variable>,
     /// Equations that always hold (for discrete variables: at events).
     pub equations: Vec<Equation>,
     /// Equations that hold at the start.

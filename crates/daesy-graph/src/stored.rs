@@ -595,7 +595,7 @@ fn read_flat(reader: &mut Reader<'_>) -> Result<FlatDae, NotStored> {
         graph,
         model: Stored::read(reader)?,
         description: Stored::read(reader)?,
-        variables: Stored::read(reader)?,
+        variables: Vec::<Variable>::read(reader)?.into(),
         equations: Stored::read(reader)?,
         initial_equations: Stored::read(reader)?,
         when_clauses: Stored::read(reader)?,

@@ -27,7 +27,8 @@ fn a_slip_in_an_equation_and_one_in_a_value_are_told() {
             variable("load.i", VariableKind::Continuous, "A"),
             variable("load.R", VariableKind::Parameter, "Ohm"),
             power,
-        ],
+        ]
+        .into(),
         equations: vec![equation(right), equation(wrong)],
         initial_equations: vec![],
         when_clauses: vec![],

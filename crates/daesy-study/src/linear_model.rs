@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use daesy_graph::finding::Finding;
 use daesy_graph::flat::{Equation, Experiment, FlatDae, Origin, Variable, VariableKind};
-use daesy_graph::{ExprId, FileId, Graph, SourceFile, SourceMap, Span, VarId};
+use daesy_graph::{ExprId, FileId, Graph, Shared, SourceFile, SourceMap, Span, VarId};
 
 use daesy_model::file::{MAX_DATA_BYTES, read_text};
 
@@ -169,7 +169,7 @@ fn assemble(
         model: "linear".to_owned(),
         description: None,
         graph: Graph::default(),
-        variables: Vec::new(),
+        variables: Shared::default(),
         equations: Vec::new(),
         initial_equations: Vec::new(),
         when_clauses: Vec::new(),

@@ -63,6 +63,7 @@ pub(crate) fn vary_parameters(flat: &mut FlatDae, study: &mut Study) -> Vec<Find
         flat.variables.push(Variable::new(change_of(&name), VariableKind::Input, span));
         let shown = VarId(flat.variables.len() as u32);
         let mean = flat.graph.var(var);
+        let original = flat.variables[var.index()].clone();
         flat.variables.push(Variable {
             name: signal_of(&name),
             kind: VariableKind::Continuous,
@@ -70,7 +71,7 @@ pub(crate) fn vary_parameters(flat: &mut FlatDae, study: &mut Study) -> Vec<Find
             start: Some(mean),
             fixed: None,
             is_output: false,
-            ..flat.variables[var.index()].clone()
+            ..original
         });
         let (lhs, change) = (flat.graph.var(shown), flat.graph.var(change));
         let rhs = flat.graph.add(mean, change);

@@ -335,7 +335,8 @@ impl Galerkin<'_> {
         // What merely keeps derivatives to be read belongs to no kind of problem.
         let mut judged = larger.clone();
         judged.flat.equations.truncate(judged.flat.equations.len() - expanded.n_kept);
-        judged.flat.variables.truncate(judged.flat.variables.len() - expanded.n_kept);
+        let n_variables = judged.flat.variables.len() - expanded.n_kept;
+        judged.flat.variables.truncate(n_variables);
         let kind = kind_at_start(&judged, prepared, start_time);
         let traced = simulator.trace(&simulator.options).map_err(in_words)?;
         let diagnostics = simulator.diagnostics(&traced, &StartReport::default());

@@ -670,7 +670,7 @@ impl<'a> Flattener<'a> {
             model,
             description,
             graph: std::mem::take(&mut self.graph),
-            variables: std::mem::take(&mut self.variables),
+            variables: std::mem::take(&mut self.variables).into(),
             equations: out.equations,
             initial_equations: out.initial_equations,
             when_clauses: out.when_clauses,
