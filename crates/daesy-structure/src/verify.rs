@@ -13,7 +13,9 @@ use std::cmp::{Ordering, Reverse};
 use daesy_graph::finding::Finding;
 use daesy_graph::flat::VariableKind;
 use daesy_graph::regular::{Derivative, RegularDae, SolveBlock, StructuralVerdict};
-use daesy_graph::{CoefficientKind, Differentiator, Environment, Evaluator, Graph, Leaf, Reach, Span, VarId};
+use daesy_graph::{
+    CoefficientKind, Differentiator, Environment, Evaluator, ExprId, Graph, Leaf, Node, Reach, Span, VarId,
+};
 use daesy_pencil::{KroneckerStructure, Pencil, PencilOptions, kronecker_structure, split_finite_infinite};
 use faer::Mat;
 use rustc_hash::FxHashMap;
@@ -351,58 +353,76 @@ impl FirstOrder {
         Self { equations, variable_of, column_of, n_orders, n_columns }
     }
 
+    /// The variables that have columns.
+    fn unknowns(&self) -> impl Iterator<Item = VarId> + '_ {
+        let is_first = |at: usize| at == 0 || self.variable_of[at - 1] != self.variable_of[at];
+        (0..self.n_columns).filter(move |&at| is_first(at)).map(|at| self.variable_of[at])
+    }
+
     /// The derivatives of all equations by all variables at the point, in parts that share no variable; `None` if one is
-    /// not finite.
+    /// not finite, or if all parts are too large for their pencils to be judged, so that no value is of use.
     fn parts(&self, regular: &RegularDae, point: &dyn Environment) -> Option<Vec<LocalPencil>> {
         let mut graph = regular.flat.graph.clone();
-        let everywhere = Everywhere::new(regular, &mut graph, point);
-        let n = self.n_columns;
-        let unknowns: Vec<VarId> = {
-            let mut unknowns = self.variable_of.clone();
-            unknowns.dedup();
-            unknowns
-        };
-        // Leaves x, .., x^(m) of each variable, whose highest belongs to E and whose others belong to F.
-        let leaves: Vec<Leaf> = unknowns
-            .iter()
-            .flat_map(|&var| (0..=self.n_orders[var.index()]).map(move |order| Leaf::der(var, order)))
-            .collect();
-        let mut differentiator = Differentiator::new(&mut graph, &leaves);
-        let mut reach = Reach::new();
-        let mut evaluator = Evaluator::new();
+        let coefficients = self.coefficients(regular, &mut graph);
+        let n_rows = self.equations.len() + self.n_columns - self.unknowns().count();
+        let mut parting = hanging_together(self.n_columns, n_rows, &coefficients);
+        if parting.parts.iter().all(|part| part.columns.len() > DENSE) {
+            return None;
+        }
+        let everywhere = Everywhere::new(regular, &mut graph, &coefficients, point);
         let variables = &regular.flat.variables;
-        let n_rows = self.equations.len() + n - unknowns.len();
-        let mut is_constant = vec![true; n_rows];
-        let mut entries = Vec::new();
+        let (mut reach, mut evaluator) = (Reach::new(), Evaluator::new());
+        for &Coefficient { row, column, value, sign, is_rate } in &coefficients {
+            let part = &mut parting.parts[parting.part_of[column]];
+            let value = match graph.as_number(value) {
+                Some(number) => number,
+                None => {
+                    let kind = reach.coefficient_kind(&graph, value, &|var| variables[var.index()].kind);
+                    part.is_constant &= kind <= CoefficientKind::Parameter;
+                    evaluator.evaluate_one(&graph, value, &everywhere)
+                }
+            };
+            if !value.is_finite() {
+                return None;
+            }
+            let (row, column) = (parting.place[self.n_columns + row], parting.place[column]);
+            part.entries.push(PencilEntry { row, column, value: sign * value, is_rate });
+        }
+        Some(parting.parts)
+    }
+
+    /// The derivatives of all equations by all variables as expressions, and the rows that define derivatives.
+    fn coefficients(&self, regular: &RegularDae, graph: &mut Graph) -> Vec<Coefficient> {
+        // Leaves x, .., x^(m) of each variable, whose highest belongs to E and whose others belong to F.
+        let leaves: Vec<Leaf> = self
+            .unknowns()
+            .flat_map(|var| (0..=self.n_orders[var.index()]).map(move |order| Leaf::der(var, order)))
+            .collect();
+        let mut differentiator = Differentiator::new(graph, &leaves);
+        let mut coefficients = Vec::new();
         for (row, &at) in self.equations.iter().enumerate() {
             let equation = &regular.flat.equations[at];
             let residual = graph.sub(equation.lhs, equation.rhs);
-            for entry in differentiator.gradient(&mut graph, residual) {
-                let kind = reach.coefficient_kind(&graph, entry.value, &|var| variables[var.index()].kind);
-                is_constant[row] &= kind <= CoefficientKind::Parameter;
-                let value = evaluator.evaluate_one(&graph, entry.value, &everywhere);
-                if !value.is_finite() {
-                    return None;
-                }
+            for entry in differentiator.gradient(graph, residual) {
                 let Leaf::Var { var, order } = leaves[entry.column as usize] else { continue };
-                let column = self.column_of[var.index()] + usize::from(order);
-                entries.push(if order == self.n_orders[var.index()] {
-                    PencilEntry { row, column: column - 1, value, is_rate: true }
+                let (column, value) = (self.column_of[var.index()] + usize::from(order), entry.value);
+                coefficients.push(if order == self.n_orders[var.index()] {
+                    Coefficient { row, column: column - 1, value, sign: 1.0, is_rate: true }
                 } else {
-                    PencilEntry { row, column, value: -value, is_rate: false }
+                    Coefficient { row, column, value, sign: -1.0, is_rate: false }
                 });
             }
         }
-        let mut row = self.equations.len();
-        for var in unknowns {
+        let (one, mut row) = (graph.number(1.0), self.equations.len());
+        for var in self.unknowns() {
             for order in 1..usize::from(self.n_orders[var.index()]) {
                 let column = self.column_of[var.index()] + order;
-                entries.push(PencilEntry { row, column: column - 1, value: 1.0, is_rate: true });
-                entries.push(PencilEntry { row, column, value: 1.0, is_rate: false });
+                coefficients.push(Coefficient { row, column: column - 1, value: one, sign: 1.0, is_rate: true });
+                coefficients.push(Coefficient { row, column, value: one, sign: 1.0, is_rate: false });
                 row += 1;
             }
         }
-        Some(hanging_together(n, &is_constant, entries))
+        coefficients
     }
 
     /// What structure says of the parts.
@@ -495,6 +515,17 @@ fn norm(vector: &[f64]) -> f64 {
     vector.iter().map(|value| value * value).sum::<f64>().sqrt()
 }
 
+/// An entry of E or of F as an expression, up to its sign.
+#[derive(Clone, Copy, Debug)]
+struct Coefficient {
+    row: usize,
+    column: usize,
+    value: ExprId,
+    sign: f64,
+    /// Whether it is of E.
+    is_rate: bool,
+}
+
 /// An entry of E or of F.
 #[derive(Clone, Copy, Debug)]
 struct PencilEntry {
@@ -528,8 +559,17 @@ impl LocalPencil {
     }
 }
 
+/// Rows and columns in parts that share none.
+struct Parting {
+    /// In the order of their first columns or rows, without entries.
+    parts: Vec<LocalPencil>,
+    /// By column, then row: its part, and its place there.
+    part_of: Vec<usize>,
+    place: Vec<usize>,
+}
+
 /// Rows and columns in parts that share none, in their order.
-fn hanging_together(n_columns: usize, is_constant: &[bool], entries: Vec<PencilEntry>) -> Vec<LocalPencil> {
+fn hanging_together(n_columns: usize, n_rows: usize, coefficients: &[Coefficient]) -> Parting {
     fn root(parent: &mut [usize], mut at: usize) -> usize {
         while parent[at] != at {
             parent[at] = parent[parent[at]];
@@ -538,8 +578,8 @@ fn hanging_together(n_columns: usize, is_constant: &[bool], entries: Vec<PencilE
         at
     }
     // Columns first, then rows.
-    let mut parent: Vec<usize> = (0..n_columns + is_constant.len()).collect();
-    for entry in &entries {
+    let mut parent: Vec<usize> = (0..n_columns + n_rows).collect();
+    for entry in coefficients {
         let (a, b) = (root(&mut parent, entry.column), root(&mut parent, n_columns + entry.row));
         parent[a.max(b)] = a.min(b);
     }
@@ -560,28 +600,30 @@ fn hanging_together(n_columns: usize, is_constant: &[bool], entries: Vec<PencilE
         } else {
             place[at] = part.rows.len();
             part.rows.push(at - n_columns);
-            part.is_constant &= is_constant[at - n_columns];
         }
     }
-    for entry in entries {
-        let (row, column) = (place[n_columns + entry.row], place[entry.column]);
-        parts[part_of[entry.column]].entries.push(PencilEntry { row, column, ..entry });
-    }
-    parts
+    Parting { parts, part_of, place }
 }
 
-/// A point that knows eliminated variables too.
+/// A point that knows the eliminated variables too that coefficients depend on.
 struct Everywhere<'a> {
     base: &'a dyn Environment,
     recovered: FxHashMap<(VarId, u16), f64>,
 }
 
 impl<'a> Everywhere<'a> {
-    fn new(regular: &RegularDae, graph: &mut Graph, base: &'a dyn Environment) -> Self {
+    fn new(regular: &RegularDae, graph: &mut Graph, coefficients: &[Coefficient], base: &'a dyn Environment) -> Self {
         let variables = &regular.flat.variables;
+        let mut is_asked = vec![false; variables.len()];
+        let values: Vec<ExprId> = coefficients.iter().map(|coefficient| coefficient.value).collect();
+        for &expr in Reach::new().below(graph, &values) {
+            if let Node::Var { var, .. } | Node::Pre(var) = graph.node(expr) {
+                is_asked[var.index()] = true;
+            }
+        }
         let mut evaluator = Evaluator::new();
         let mut recovered = FxHashMap::default();
-        for eliminated in &regular.eliminated {
+        for eliminated in regular.eliminated.iter().filter(|eliminated| is_asked[eliminated.var.index()]) {
             let rate = graph.total_time_derivative(eliminated.value, &|var| variables[var.index()].kind);
             for (order, expr) in [(0, eliminated.value), (1, rate)] {
                 recovered.insert((eliminated.var, order), evaluator.evaluate_one(graph, expr, base));
