@@ -213,6 +213,9 @@ const DEFAULT_POINTS: f64 = 10.0;
 /// Particles when nobody says how many.
 const DEFAULT_PARTICLES: u64 = 1000;
 
+/// Points for each discrete state of a model with events when nobody says how many.
+const DEFAULT_POINTS_OF_MIXTURE: usize = 128;
+
 /// The filter that a study names, the unscented one if it names none.
 #[must_use]
 pub fn filter_kind(study: Option<&Study>) -> FilterKind {
@@ -1227,5 +1230,6 @@ fn settings(
         },
         weights,
         is_undisturbed: engine == Engine::Events,
+        n_points: study.particles.map_or(DEFAULT_POINTS_OF_MIXTURE, |n| n as usize),
     }
 }

@@ -74,7 +74,7 @@ pub struct HybridProblem<'a> {
 /// How to filter.
 #[derive(Clone, Debug)]
 pub struct HybridOptions {
-    /// Points for each hypothesis; more where the state is large.
+    /// Points for each hypothesis; more where the state is large. What fewer than one of them stands for is not seen.
     pub n_points: usize,
     /// Seed of the points.
     pub seed: u64,

@@ -14,9 +14,6 @@ use crate::noise::normal::{Draw, pair};
 use crate::noise::philox::{Purpose, experiment_and_pair, key};
 use crate::nonlinear::StateEstimates;
 
-/// Points for each discrete state.
-const N_POINTS: usize = 64;
-
 /// Relative tolerance of realizations at most.
 const REALIZED: f64 = 1e-8;
 
@@ -63,7 +60,7 @@ impl PredictionProblem<'_> {
             integration,
         };
         let options = HybridOptions {
-            n_points: N_POINTS,
+            n_points: self.settings.n_points,
             seed: self.settings.seed,
             has_signals: request.smooths,
             watch: watch.clone(),

@@ -166,6 +166,8 @@ pub struct PredictionSettings {
     pub weights: Vec<f64>,
     /// Whether disturbances are left out, as in the output-error method.
     pub is_undisturbed: bool,
+    /// Points for each discrete state, where disturbances move events.
+    pub n_points: usize,
 }
 
 /// Predictions of all experiments at one point.

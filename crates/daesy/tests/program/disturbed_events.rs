@@ -249,7 +249,7 @@ equation
 end Room;",
     study: "[model]\nfile = \"model.mo\"\n[disturbances]\nw = { A = [[-1]], B = [[1]], C = [[2]] }\n[unknown]\n\
             G = { start = 0.45, min = 0.01 }\n[measurements]\nT = { column = \"y\", std = 0.1 }\n[data]\nfile = \"data.csv\"\n\
-            [identify]\nnoise_step = 0.4\n[estimate]\nsignals = [\"T\", \"on\", \"w\"]\n",
+            [identify]\nnoise_step = 0.4\n[estimate]\nsignals = [\"T\", \"on\", \"w\"]\nparticles = 64\n",
     truth: ("G", 0.5),
     step: 0.4,
     n_samples: 40,
@@ -279,7 +279,7 @@ equation
 end Slip;",
     study: "[model]\nfile = \"model.mo\"\n[disturbances]\nw = { A = [[-1]], B = [[1]], C = [[0.2]] }\n[unknown]\n\
             k = { start = 19.5, min = 1 }\n[measurements]\nx = { column = \"y\", std = 0.005 }\n[data]\nfile = \"data.csv\"\n\
-            [identify]\nnoise_step = 0.1\n[estimate]\nsignals = [\"x\", \"stick\", \"w\"]\n",
+            [identify]\nnoise_step = 0.1\n[estimate]\nsignals = [\"x\", \"stick\", \"w\"]\nparticles = 64\n",
     truth: ("k", 20.0),
     step: 0.1,
     n_samples: 40,
@@ -313,7 +313,7 @@ equation
 end Clocked;",
     study: "[model]\nfile = \"model.mo\"\n[disturbances]\nw = { A = [[-1]], B = [[1]], C = [[0.5]] }\n[unknown]\n\
             b = { start = 1.4, min = 0.1 }\n[measurements]\nx = { column = \"y\", std = 0.02 }\n[data]\nfile = \"data.csv\"\n\
-            [identify]\nnoise_step = 0.25\n[estimate]\nsignals = [\"x\", \"u\", \"w\"]\n",
+            [identify]\nnoise_step = 0.25\n[estimate]\nsignals = [\"x\", \"u\", \"w\"]\nparticles = 64\n",
     truth: ("b", 1.5),
     step: 0.25,
     n_samples: 40,
