@@ -9,7 +9,6 @@ use daesy_model::name::Name;
 
 use crate::diagnostic::Diagnostic;
 use crate::embedded;
-use crate::limits::free_memory;
 use crate::source::ModelText;
 use crate::study::ModelSource;
 
@@ -61,13 +60,6 @@ pub(super) fn library_of_study(
     }
 }
 
-/// Bytes that the flattener may take, at least as many as it is given by default: half of what is free, as the
-/// questions asked of a model need room beside it, up to what a model of some five million scalar variables takes.
-fn flattener_memory(default: usize, free: f64) -> usize {
-    const MOST: f64 = 4e9;
-    default.max((0.5 * free).min(MOST) as usize)
-}
-
 pub(super) fn flatten_class(
     library: &Library,
     class: Option<&str>,
@@ -75,7 +67,6 @@ pub(super) fn flatten_class(
     moved: &[String],
 ) -> Result<FlatDae, FlattenError> {
     let mut options = FlattenOptions::default();
-    options.max_memory = flattener_memory(options.max_memory, free_memory());
     (options.values, options.moved) = (values.iter().cloned().collect(), moved.to_vec());
     flatten_library(library, class, &options)
 }
@@ -84,16 +75,4 @@ pub(super) fn flatten_class(
 #[must_use]
 pub fn resolve_all(error: &FlattenError) -> Vec<Diagnostic> {
     error.findings.iter().map(|finding| Diagnostic::resolve(finding, &error.sources)).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::flattener_memory;
-
-    #[test]
-    fn the_flattener_takes_half_of_what_is_free_within_bounds() {
-        assert_eq!(flattener_memory(1_500_000_000, 0.0), 1_500_000_000);
-        assert_eq!(flattener_memory(1_500_000_000, 6e9), 3_000_000_000);
-        assert_eq!(flattener_memory(1_500_000_000, f64::INFINITY), 4_000_000_000);
-    }
 }
