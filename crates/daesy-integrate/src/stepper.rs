@@ -866,17 +866,25 @@ impl<'s, 'i> Stepper<'s, 'i> {
     }
 
     /// How far observed quantities at the point reached may be off by rounding: several times the most that they change
-    /// where each state and unknown moves by some units in the last place, up or down, in several patterns. What cancels
-    /// in such a change still shows the rounding of the formulas, though not in every one.
+    /// where each state and unknown moves by some units in the last place, up or down, in several patterns, and unknowns
+    /// by what solving for them leaves. What cancels in such a change still shows the rounding of the formulas, though
+    /// not in every one.
     pub(crate) fn rounding_of_observed(&mut self) -> Vec<f64> {
         const SEVERAL: f64 = 16.0;
+        const SOLVED: f64 = 1e-13;
+        let system = self.model.equations.system;
+        let quantities = &system.description().unknowns;
         let here = self.observe_here();
         let mut rounding = vec![0.0f64; here.len()];
         for period in [2, 3, 5, 7, 11, 13, 17, 19] {
             let units = period as f64 * f64::EPSILON;
             let mut place = self.now.clone();
-            for (at, value) in place.states.iter_mut().chain(&mut place.unknowns).enumerate() {
-                *value *= if at % period == 0 { 1.0 + units } else { 1.0 - units };
+            let sign = |at: usize| if at % period == 0 { 1.0 } else { -1.0 };
+            for (at, value) in place.states.iter_mut().enumerate() {
+                *value += sign(at) * units * value.abs();
+            }
+            for (at, (value, quantity)) in place.unknowns.iter_mut().zip(quantities).enumerate() {
+                *value += sign(at) * (units * value.abs() + SOLVED * quantity.nominal);
             }
             let mut there = vec![0.0; here.len()];
             self.model.evaluate(Part::Observed, &place, &mut there);
