@@ -876,10 +876,10 @@ impl<'s, 'i> Stepper<'s, 'i> {
         let quantities = &system.description().unknowns;
         let here = self.observe_here();
         let mut rounding = vec![0.0f64; here.len()];
-        for period in [2, 3, 5, 7, 11, 13, 17, 19] {
+        for period in [2_usize, 3, 5, 7, 11, 13, 17, 19] {
             let units = period as f64 * f64::EPSILON;
             let mut place = self.now.clone();
-            let sign = |at: usize| if at % period == 0 { 1.0 } else { -1.0 };
+            let sign = |at: usize| if at.is_multiple_of(period) { 1.0 } else { -1.0 };
             for (at, value) in place.states.iter_mut().enumerate() {
                 *value += sign(at) * units * value.abs();
             }
