@@ -92,7 +92,7 @@ impl FlatBuilder {
             description: None,
             equations: self.residuals.into_inner().into_iter().map(equation).collect(),
             graph,
-            variables: self.variables.into_inner(),
+            variables: self.variables.into_inner().into(),
             initial_equations: Vec::new(),
             when_clauses: Vec::new(),
             assertions: Vec::new(),
