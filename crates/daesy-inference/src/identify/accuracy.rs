@@ -8,6 +8,10 @@
 //! A disturbance of unknown size hides it: beside errors of measurement that are taken to be next to nothing, all
 //! variances grow with its square, and where the likelihood is largest prediction errors are as large as they should be.
 //! They are not white then. So accuracies are estimated in this case too, and told if that makes them white.
+//!
+//! Prediction errors of ensembles are those of means that no measurement corrects. A disturbance correlates them whatever
+//! the accuracy is, and its size, which means hardly tell, may come out as whatever makes the variance of errors right.
+//! What is told there is told by the same likelihood, that of a filter.
 
 use daesy_graph::Span;
 use daesy_graph::finding::Finding;
@@ -73,7 +77,8 @@ fn estimated(
     }
     progress("accuracies of the measurements");
     let freed = loaded.with_unknown_accuracies(&asked)?;
-    let options = IdentifyOptions { checkpoint: None, with_profiles: false, n_starts: 1, ..options.clone() };
+    let method = Some(Method::MaximumLikelihood.word().to_owned());
+    let options = IdentifyOptions { method, checkpoint: None, with_profiles: false, n_starts: 1, ..options.clone() };
     let better = identify(&freed, &options, progress)?;
     if !better.converged || are_doubtful(&better) || (must_be_white && !are_white(&better)) {
         return None;
@@ -103,8 +108,8 @@ pub(super) fn explain(
     identify: &mut Identify<'_>,
 ) {
     let are_off = are_doubtful(found);
-    let may_hide = !study.disturbances.is_empty() && !are_white(found);
-    if found.method != Method::MaximumLikelihood || !(are_off || may_hide) {
+    let may_hide = !study.disturbances.is_empty() && (found.method == Method::PredictionError || !are_white(found));
+    if found.method == Method::OutputError || !(are_off || may_hide) {
         return;
     }
     // What prediction errors say is a start: their size beside the predicted one, or where that is right, all of it.
