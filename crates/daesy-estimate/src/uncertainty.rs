@@ -85,6 +85,11 @@ impl Uncertainty {
     /// The information equality V = I fails where, for the estimate of some unknown, the variances by V and by I differ,
     /// see [`ScoreSeries::influence`]: for one in a thousand right models, as each of k unknowns is asked at the level
     /// of 0.001 / k.
+    ///
+    /// An unknown whose own information is below [`FLAT_ABSOLUTE`] is a flat direction by itself and takes no part in
+    /// what follows: with information matrix J in nominal units, |J_ab| <= sqrt(J_aa J_bb), so that a change of a by a
+    /// thousand nominal values, which hardly shows, moves the estimate of b by 1000 |J_ab| / J_bb, at most one standard
+    /// error. What is left of such an entry may be all rounding, whose correlations mix it with what data tell.
     #[must_use]
     pub fn new(given: &Certainty<'_>) -> Self {
         let Certainty { information, scores, prior_precision, sizes, at_bound } = *given;
@@ -92,19 +97,22 @@ impl Uncertainty {
             information[(i, j)] + if i == j { prior_precision.get(i).copied().unwrap_or(0.0) } else { 0.0 }
         });
         let n = sizes.len();
-        let free: Vec<usize> = (0..n).filter(|&i| at_bound[i].is_none()).collect();
+        let is_told = |i: usize| information[(i, i)] * sizes[i] * sizes[i] >= FLAT_ABSOLUTE;
+        let (free, untold): (Vec<usize>, Vec<usize>) =
+            (0..n).filter(|&i| at_bound[i].is_none()).partition(|&i| is_told(i));
         let k = free.len();
         let scaled = Mat::from_fn(k, k, |a, b| {
             let (i, j) = (free[a], free[b]);
             0.5 * (information[(i, j)] + information[(j, i)]) * sizes[i] * sizes[j]
         });
         let mut inverse = Mat::<f64>::zeros(n, n);
-        let mut kernel = Vec::new();
         let mut is_open = vec![false; n];
+        untold.iter().for_each(|&i| is_open[i] = true);
+        let alone = |&i: &usize| (0..n).map(|j| if i == j { 1.0 } else { 0.0 }).collect();
+        let mut kernel: Vec<Vec<f64>> = untold.iter().map(alone).collect();
         let mut rank = 0;
         // Units of the diagonal first: information may differ by many orders between well-determined variables.
-        let unit: Vec<f64> =
-            (0..k).map(|a| if scaled[(a, a)] > 0.0 { 1.0 / scaled[(a, a)].sqrt() } else { 0.0 }).collect();
+        let unit: Vec<f64> = (0..k).map(|a| 1.0 / scaled[(a, a)].sqrt()).collect();
         let correlation = Mat::from_fn(k, k, |a, b| scaled[(a, b)] * unit[a] * unit[b]);
         if k > 0
             && let Ok(eigen) = correlation.self_adjoint_eigen(faer::Side::Lower)
@@ -114,13 +122,11 @@ impl Uncertainty {
                 // Back to nominal units: the direction in which information is small.
                 let direction: Vec<f64> = (0..k).map(|a| vectors[(a, at)] * unit[a]).collect();
                 let length = direction.iter().map(|x| x * x).sum::<f64>().sqrt();
-                let is_idle = length == 0.0;
-                let along = if is_idle { 0.0 } else { values[at] / (length * length) };
-                if is_idle || values[at] <= FLAT_RELATIVE * k as f64 || along < FLAT_ABSOLUTE {
+                let along = values[at] / (length * length);
+                if values[at] <= FLAT_RELATIVE * k as f64 || along < FLAT_ABSOLUTE {
                     let mut weights = vec![0.0; n];
-                    let norm = if is_idle { 1.0 } else { length };
                     for (a, &i) in free.iter().enumerate() {
-                        weights[i] = if is_idle { vectors[(a, at)] } else { direction[a] / norm };
+                        weights[i] = direction[a] / length;
                         if weights[i].abs() > 1e-4 {
                             is_open[i] = true;
                         }
@@ -136,6 +142,8 @@ impl Uncertainty {
                 }
             }
         }
+        // What no determined direction reaches is not known exactly, but not at all.
+        free.iter().filter(|&&i| inverse[(i, i)] <= 0.0).for_each(|&i| is_open[i] = true);
         let influence = scores.influence(&inverse);
         let prior = |i: usize| prior_precision.get(i).copied().unwrap_or(0.0);
         let by_prior = |i: usize, j: usize| (0..n).map(|k| inverse[(i, k)] * prior(k) * inverse[(k, j)]).sum::<f64>();
@@ -387,6 +395,20 @@ mod tests {
         }
         // Where the model is right, both forms agree.
         assert!((found.robust_std[0] / found.std[0] - 1.0).abs() < 0.01);
+    }
+
+    #[test]
+    fn information_that_is_all_rounding_hides_no_other() {
+        // The first cancels from the model; what is left of it is rounding that looks correlated with the second.
+        for rest in [1e-30, 1e-24, 1e-18, 1e-10] {
+            let h =
+                Mat::from_fn(2, 2, |i, j| [[rest, 0.9 * (4e4 * rest).sqrt()], [0.9 * (4e4 * rest).sqrt(), 4e4]][i][j]);
+            let found = certain(&h, &[1.0, 1.0], &[None, None]);
+            assert_eq!(found.rank, 1, "{rest:e}");
+            assert_eq!(found.std[0], f64::INFINITY);
+            assert!((found.std[1] / 0.005 - 1.0).abs() < 1e-9, "{rest:e}: {}", found.std[1]);
+            assert_eq!(found.flat_directions, [vec![1.0, 0.0]]);
+        }
     }
 
     #[test]

@@ -521,30 +521,78 @@ impl<'a> Designer<'a> {
     }
 
     /// The best set of sensors of the number asked for, all candidates where none is.
+    ///
+    /// Where there are few sets all are tried. Else sensors are taken one after the other, each the one that adds most,
+    /// and then exchanged one for one as long as that helps: the best set need not hold the best single one.
     fn choose_sensors(&self, plan: &Plan, candidates: &[bool]) -> Result<Vec<bool>, Failure> {
-        let n_candidates = candidates.iter().filter(|is_one| **is_one).count();
-        let wanted = self.options.choose.map_or(n_candidates, |choose| choose as usize).min(n_candidates);
-        let mut chosen = vec![false; candidates.len()];
-        // One after the other, each the one that adds most.
+        let all: Vec<usize> = (0..candidates.len()).filter(|&at| candidates[at]).collect();
+        let wanted = self.options.choose.map_or(all.len(), |choose| choose as usize).min(all.len());
+        if wanted == all.len() {
+            return Ok(candidates.to_vec());
+        }
+        let value = |chosen: &[bool]| -> Result<f64, Failure> {
+            Ok(self.value(&self.information(plan, chosen, &self.theta, 4)?))
+        };
+        let with = |chosen: &[bool], out: Option<usize>, into: usize| {
+            let mut other = chosen.to_vec();
+            out.into_iter().for_each(|at| other[at] = false);
+            other[into] = true;
+            other
+        };
+        if let Some(sets) = sets_of(&all, wanted, candidates.len(), MAX_SETS) {
+            return Ok(least(sets.into_iter(), &value)?.map_or_else(|| candidates.to_vec(), |(set, _)| set));
+        }
+        let (mut chosen, mut best) = (vec![false; candidates.len()], f64::INFINITY);
         for _ in 0..wanted {
-            if wanted == n_candidates {
-                return Ok(candidates.to_vec());
-            }
-            let mut best: Option<(f64, usize)> = None;
-            for at in (0..candidates.len()).filter(|&at| candidates[at] && !chosen[at]) {
-                let mut with = chosen.clone();
-                with[at] = true;
-                let value = self.value(&self.information(plan, &with, &self.theta, 4)?);
-                if best.is_none_or(|(least, _)| value < least) {
-                    best = Some((value, at));
-                }
-            }
-            if let Some((_, at)) = best {
-                chosen[at] = true;
+            let larger = all.iter().filter(|&&at| !chosen[at]).map(|&at| with(&chosen, None, at));
+            if let Some((set, value)) = least(larger.collect::<Vec<_>>().into_iter(), &value)? {
+                (chosen, best) = (set, value);
             }
         }
-        Ok(chosen)
+        loop {
+            let (inside, outside): (Vec<usize>, Vec<usize>) = all.iter().partition(|&&at| chosen[at]);
+            let pairs = inside.iter().flat_map(|&out| outside.iter().map(move |&into| (out, into)));
+            let exchanged = pairs.map(|(out, into)| with(&chosen, Some(out), into)).collect::<Vec<_>>();
+            match least(exchanged.into_iter(), &value)? {
+                Some((set, value)) if value < best => (chosen, best) = (set, value),
+                _ => return Ok(chosen),
+            }
+        }
     }
+}
+
+/// So many sets of sensors are tried, all of them.
+const MAX_SETS: usize = 100;
+
+/// All sets of so many of some positions, as marks among `n`; `None` if there are more than `most`.
+fn sets_of(all: &[usize], wanted: usize, n: usize, most: usize) -> Option<Vec<Vec<bool>>> {
+    let mut sets: Vec<(usize, Vec<usize>)> = vec![(0, Vec::new())];
+    for _ in 0..wanted {
+        let longer = sets.iter().flat_map(|(from, set)| {
+            (*from..all.len()).map(move |at| (at + 1, set.iter().copied().chain([all[at]]).collect()))
+        });
+        sets = longer.take(most * all.len() + 1).collect();
+        if sets.len() > most * all.len() {
+            return None;
+        }
+    }
+    let marks = |set: &Vec<usize>| (0..n).map(|at| set.contains(&at)).collect();
+    (sets.len() <= most).then(|| sets.iter().map(|(_, set)| marks(set)).collect())
+}
+
+/// The set with the least value, the first of those that are alike.
+fn least(
+    sets: impl Iterator<Item = Vec<bool>>,
+    value: &impl Fn(&[bool]) -> Result<f64, Failure>,
+) -> Result<Option<(Vec<bool>, f64)>, Failure> {
+    let mut best: Option<(Vec<bool>, f64)> = None;
+    for set in sets {
+        let value = value(&set)?;
+        if best.as_ref().is_none_or(|(_, least)| value < *least) {
+            best = Some((set, value));
+        }
+    }
+    Ok(best)
 }
 
 /// What is minimized: the mean of the criterion over points of the priors, each with the part of its information that

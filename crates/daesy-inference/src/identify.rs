@@ -277,6 +277,9 @@ fn automatic(loaded: &Loaded, problem: &Problem, study: &Study) -> Result<(Route
             if has_discrete(&loaded.flat) {
                 reason.push_str("; its events are followed one by one, with derivatives across them");
             }
+            if study.identify.weighting.as_deref() == Some("std") {
+                reason.push_str("; each of these counts in units of its `std`");
+            }
             return Ok((Route::Ensembles(Method::OutputError), reason));
         }
         (Some(name), _) if has_discrete(&loaded.flat) => {
@@ -292,11 +295,29 @@ fn automatic(loaded: &Loaded, problem: &Problem, study: &Study) -> Result<(Route
         let reason = format!("{cause}; the likelihood of a filter needs the accuracy of `{}`", signal.name);
         return Ok((Route::Ensembles(Method::PredictionError), reason));
     }
-    if let Some(time) = sample_off_grid(study, problem)? {
+    // Between samples nothing is random where no disturbance acts, so that a filter needs no grid.
+    let has_grid = disturbance.is_some() || has_discrete(&loaded.flat);
+    if has_grid && let Some(time) = sample_off_grid(study, problem)? {
         let reason = format!("{cause}; a filter needs samples on the grid of `noise_step`, and t = {time} is not");
         return Ok((Route::Ensembles(Method::PredictionError), reason));
     }
     Ok((Route::Filter, cause))
+}
+
+/// The study with errors in units of their `std`, where daesy chooses output errors of several signals that all have one:
+/// signals in their own units would be weighed by these. `None` where nothing is to be changed.
+fn weighed(loaded: &Loaded, problem: &Problem, method: Option<&str>) -> Result<Option<Loaded>, Failure> {
+    let study = study_of(loaded)?;
+    let is_asked = method.or(study.identify.method.as_deref()).is_some_and(|asked| asked != "auto");
+    let are_said = study.measurements.iter().all(|signal| caveats::given_accuracy(&signal.item).is_some());
+    if is_asked || study.identify.weighting.is_some() || study.measurements.len() < 2 || !are_said {
+        return Ok(None);
+    }
+    if matches!(problem.linearity, Linearity::Constant(_)) {
+        return Ok(None);
+    }
+    let (route, _) = automatic(loaded, problem, study)?;
+    Ok(matches!(route, Route::Ensembles(Method::OutputError)).then(|| loaded.with_weighed_errors()).flatten())
 }
 
 /// The route with its reason.
@@ -445,6 +466,8 @@ pub fn identify(
         problem = Problem::read(loaded)?;
     }
     problem.refuse_short_records()?;
+    let weighed = weighed(loaded, &problem, options.method.as_deref())?;
+    let loaded = weighed.as_ref().unwrap_or(loaded);
     let study = study_of(loaded)?;
     let n_starts = options.n_starts.max(study.identify.starts.unwrap_or(1) as usize);
     let options = &IdentifyOptions { n_starts, ..options.clone() };
@@ -569,6 +592,8 @@ fn refuse_stopped(
 pub fn evaluate_at(loaded: &Loaded, options: &IdentifyOptions, points: &[Vec<f64>]) -> Result<Vec<Vec<f64>>, Failure> {
     let problem = Problem::read(loaded)?;
     require_unknowns(study_of(loaded)?)?;
+    let weighed = weighed(loaded, &problem, options.method.as_deref())?;
+    let loaded = weighed.as_ref().unwrap_or(loaded);
     match route(loaded, &problem, options.method.as_deref())? {
         Route::Linear { study, .. } => ml::evaluate_at(loaded, &study, points),
         Route::Ensembles(method) => pem::evaluate_at(loaded, &problem, method, options, points),

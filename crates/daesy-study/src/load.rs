@@ -88,6 +88,14 @@ pub struct Loaded {
 }
 
 impl Loaded {
+    /// The same with errors that are divided by the `std` of their measurements. `None` where there is no study.
+    #[must_use]
+    pub fn with_weighed_errors(&self) -> Option<Self> {
+        let mut changed = self.clone();
+        changed.study.as_mut()?.identify.weighting = Some("std".to_owned());
+        Some(changed)
+    }
+
     /// The same with accuracies of measurements as unknowns: for each the position of the measurement, a name that is
     /// free, and the standard deviation to start from. `None` where there is no study, or a name is taken.
     #[must_use]

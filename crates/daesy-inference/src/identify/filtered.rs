@@ -290,6 +290,7 @@ impl<'p, 'a> Sought<'p, 'a> {
         let parameters = found.parameters(|at| study.space.lower[at] >= 0.0 && study.is_noise_scale(at));
         let places = || study.unknowns.iter().map(|unknown| unknown.span);
         diagnostics.extend(told(loaded, caveats::at_bounds(&parameters, places(), Some(&expansion.information))));
+        diagnostics.extend(told(loaded, caveats::beyond_bounds(&parameters, places(), &study.space)));
         let flat_directions = caveats::named_directions(&parameters, &by_data.flat_directions);
         diagnostics.extend(told(loaded, caveats::flat(&flat_directions, &parameters)));
         let message = format!("the model is not linear; the likelihood rests on an approximation ({approximation})");
@@ -377,8 +378,8 @@ fn on_the_scale_of_data(
             objective.label = format!("{label}{look}");
         }
         let from = seen.better.unwrap_or_else(|| found.theta.clone());
-        let absolute = if is_rough { ENOUGH_OF_ROUGH } else { ENOUGH };
-        let options = SearchOptions { absolute, ..search_options() };
+        let (absolute, least_gain) = if is_rough { (ENOUGH_OF_ROUGH, ENOUGH_OF_ROUGH) } else { (ENOUGH, 0.0) };
+        let options = SearchOptions { absolute, least_gain, ..search_options() };
         let mut posterior = WithPriors { inner: &mut *objective, priors, factor: 1.0 };
         let Ok(next) = minimize(&mut posterior, &from, space, &options, observe) else { break };
         let is_better = next.expansion.value < found.expansion.value;

@@ -141,6 +141,40 @@ fn the_better_sensor_is_chosen() {
 }
 
 #[test]
+fn the_best_set_of_sensors_is_chosen_which_the_best_single_one_need_not_be_in() {
+    let model = "model Stages parameter Real a = 0.5, b = 0.3; Real x(start = 1, fixed = true);
+      Real y(start = 0, fixed = true), z; equation der(x) = -a*x; der(y) = a*x - b*y; z = x + y; end Stages;";
+    let run = |criterion: &str, sensors: &[&str], choose: usize| {
+        let accuracy = |name: &str| {
+            if name == "x" {
+                0.02
+            } else if name == "y" {
+                0.05
+            } else {
+                0.03
+            }
+        };
+        let signals: String = sensors.iter().map(|name| format!("{name} = {{ std = {} }}\n", accuracy(name))).collect();
+        let text = format!(
+            "[model]\nfile = \"model.mo\"\n[unknown]\na = {{ start = 0.5, min = 0.4, max = 0.6 }}\n\
+             b = {{ start = 0.3, min = 0.2, max = 0.4 }}\n[measurements]\n{signals}[design]\nduration = 10\nstep = 0.5\n\
+             criterion = \"{criterion}\"\nsensors = {sensors:?}\nchoose = {choose}\n"
+        );
+        let session = Session::with_model(model).with("study.toml", &text);
+        let run = session.run(&["design", "study.toml", "--json"]);
+        assert_eq!(run.status, 0, "{}", run.stderr);
+        run.json()
+    };
+    for (criterion, of) in [("a", ["a"].as_slice()), ("b", &["b"]), ("A", &["a", "b"])] {
+        let value = |document: &Value| of.iter().map(|name| error(document, "planned", name).powi(2)).sum::<f64>();
+        let chosen = run(criterion, &["x", "y", "z"], 2);
+        let pairs = [["x", "y"], ["x", "z"], ["y", "z"]].map(|pair| value(&run(criterion, &pair, 2)));
+        let best = pairs.into_iter().fold(f64::INFINITY, f64::min);
+        assert!((value(&chosen) / best - 1.0).abs() < 1e-9, "{criterion}: {pairs:?}, chosen {}", chosen["sensors"]);
+    }
+}
+
+#[test]
 fn a_nonlinear_experiment_is_judged_and_mistakes_are_told() {
     let model = "model Tank parameter Real k = 0.5; input Real u, w; Real h(start = 1, fixed = true);
 equation der(h) = u + w - k*sqrt(h); end Tank;";

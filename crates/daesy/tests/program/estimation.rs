@@ -944,3 +944,56 @@ fn an_input_that_is_differentiated_leaves_a_model_linear() {
     let run = session.run(&["estimate", "study.toml", "--json"]);
     assert_eq!((run.status, codes(&run.json())), (1, vec!["input-not-smooth"]), "{}", run.stderr);
 }
+
+/// A decay z = 100 x at uneven times, with errors of 0.02 and 30 that are fixed here.
+fn uneven_decay(max: f64, more: &str, accuracy: [&str; 2], unknown: &str) -> Session {
+    let mut data = "t,x,z\n".to_owned();
+    for at in 0..40u32 {
+        let t = 0.1 * f64::from(at) + 0.03 * (1.7 * f64::from(at)).sin();
+        let x = 1.0 / (1.0 + 2.0 * t).sqrt();
+        let error = |phase: f64| 2f64.sqrt() * (phase + 2.4 * f64::from(at)).sin();
+        let _ = writeln!(data, "{t},{},{}", x + 0.02 * error(0.3), 100.0 * x + 30.0 * error(1.1));
+    }
+    let study = format!(
+        "[model]\nfile = \"model.mo\"\n[unknown]\nk = {{ start = 0.7, min = 0.1, max = {max}{more} }}\n{unknown}\
+         [measurements]\nx = {{ std = {} }}\nz = {{ std = {} }}\n[data]\nfile = \"d.csv\"\ntime = \"t\"\n",
+        accuracy[0], accuracy[1]
+    );
+    Session::with_model(
+        "model Decay parameter Real k = 1; Real x(start = 1, fixed = true), z;
+         equation der(x) = -k*x^3; z = 100*x; end Decay;",
+    )
+    .with("d.csv", &data)
+    .with("study.toml", &study)
+}
+
+#[test]
+fn what_daesy_chooses_for_uneven_samples_without_disturbance_weighs_signals_by_their_accuracy() {
+    let prior = ", prior = { normal = { mean = 1, std = 0.5 } }";
+    let unknown = "sa = { start = 0.1, min = 0 }\nsb = { start = 10, min = 0 }\n";
+    let given = ["0.02", "30"];
+    for (more, accuracy, unknown, method) in
+        [("", given, "", "output-error"), (prior, given, "", "ml"), ("", ["\"sa\"", "\"sb\""], unknown, "ml")]
+    {
+        let session = uneven_decay(5.0, more, accuracy, unknown);
+        let run = session.run(&["identify", "study.toml", "--json"]);
+        assert_eq!(run.status, 0, "{}", run.stderr);
+        let document = run.json();
+        assert_eq!(document["method"], method, "{document}");
+        let number = |document: &Value, key: &str| document["parameters"][0][key].as_f64().unwrap();
+        // The likelihood weighs signals by nothing else.
+        let likelihood = session.run(&["identify", "study.toml", "--json", "--method", "ml"]).json();
+        let off = number(&document, "estimate") - number(&likelihood, "estimate");
+        assert!(off.abs() < 0.01 * number(&likelihood, "std_error"), "{method}: {off}");
+        let ratio = number(&document, "std_error") / number(&likelihood, "std_error");
+        assert!((ratio - 1.0).abs() < 0.02, "{method}: {ratio}");
+        assert!(!codes(&document).contains(&"noise-size"), "{document}");
+    }
+}
+
+#[test]
+fn an_interval_beyond_bounds_is_told_for_nonlinear_models_too() {
+    let document =
+        uneven_decay(1.01, "", ["0.02", "30"], "").run(&["identify", "study.toml", "--json", "--method", "ml"]).json();
+    assert_eq!(finding(&document, "interval-over-bound")["names"], serde_json::json!(["k"]));
+}
