@@ -17,15 +17,16 @@
 
 mod allocate;
 mod build;
+mod call;
 mod split;
 mod tangent;
 
 pub use build::{FunctionId, TapeBuilder, TapeOptions, Value};
+pub use call::{Call, LaneFunction, PerLane};
 pub use split::SplitTape;
 
 use crate::operation::Opcode;
 use std::fmt;
-use std::sync::Arc;
 
 /// Why a tape could not be finished.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -115,109 +116,6 @@ pub struct Instruction {
     pub c: Operand,
 }
 
-/// A function of the model that runs per lane: reads the arguments, writes the results. It must be pure.
-pub trait PerLane: Send + Sync {
-    /// The results of one lane.
-    fn call(&self, arguments: &[f64], results: &mut [f64]);
-
-    /// Whether many lanes at once cost less than one at a time.
-    fn takes_all(&self) -> bool {
-        false
-    }
-
-    /// The results of many lanes, one lane after the other in both lists.
-    fn call_all(&self, n_lanes: usize, arguments: &[f64], results: &mut [f64]) {
-        let (n_arguments, n_results) = (arguments.len() / n_lanes.max(1), results.len() / n_lanes.max(1));
-        for lane in 0..n_lanes {
-            let own = &mut results[lane * n_results..(lane + 1) * n_results];
-            self.call(&arguments[lane * n_arguments..(lane + 1) * n_arguments], own);
-        }
-    }
-}
-
-impl<F: Fn(&[f64], &mut [f64]) + Send + Sync> PerLane for F {
-    fn call(&self, arguments: &[f64], results: &mut [f64]) {
-        self(arguments, results);
-    }
-}
-
-/// A function that runs per lane, shared.
-pub type LaneFunction = Arc<dyn PerLane>;
-
-/// One call of a [`LaneFunction`].
-#[derive(Clone)]
-pub struct Call {
-    pub(crate) function: LaneFunction,
-    arguments: Vec<Operand>,
-    /// The same arguments, with those in slots one after the other as one.
-    stretches: Vec<Stretch>,
-    pub(crate) targets: Vec<Option<u32>>,
-}
-
-/// Arguments in slots one after the other, such as those of a table, or one argument.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Stretch {
-    pub(crate) first: Operand,
-    pub(crate) len: u32,
-}
-
-impl Stretch {
-    fn all_of(arguments: &[Operand]) -> Vec<Self> {
-        let mut stretches: Vec<Self> = Vec::new();
-        for &argument in arguments {
-            match (stretches.last_mut(), argument.as_slot()) {
-                (Some(last), Some(slot)) if last.first.as_slot().is_some_and(|first| first + last.len == slot) => {
-                    last.len += 1;
-                }
-                _ => stretches.push(Self { first: argument, len: 1 }),
-            }
-        }
-        stretches
-    }
-}
-
-impl Call {
-    pub(crate) fn new(function: LaneFunction, arguments: Vec<Operand>, targets: Vec<Option<u32>>) -> Self {
-        Self { function, stretches: Stretch::all_of(&arguments), arguments, targets }
-    }
-
-    /// Puts other places for the arguments.
-    pub(crate) fn map_arguments(&mut self, place: impl FnMut(Operand) -> Operand) {
-        self.arguments = self.arguments.iter().copied().map(place).collect();
-        self.stretches = Stretch::all_of(&self.arguments);
-    }
-
-    /// Where its arguments are, in stretches.
-    pub(crate) fn stretches(&self) -> &[Stretch] {
-        &self.stretches
-    }
-
-    /// The function.
-    #[must_use]
-    pub fn function(&self) -> &LaneFunction {
-        &self.function
-    }
-    /// Where its arguments are.
-    #[must_use]
-    pub fn arguments(&self) -> &[Operand] {
-        &self.arguments
-    }
-    /// The slots of its results; `None` for a result that is not needed.
-    #[must_use]
-    pub fn targets(&self) -> &[Option<u32>] {
-        &self.targets
-    }
-}
-
-impl fmt::Debug for Call {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Call")
-            .field("arguments", &self.arguments)
-            .field("targets", &self.targets)
-            .finish_non_exhaustive()
-    }
-}
-
 /// A finished straight-line program. All slots and constants that its instructions name exist.
 #[derive(Clone, Debug)]
 pub struct Tape {
@@ -282,7 +180,7 @@ impl Tape {
         for instruction in &self.instructions {
             let own = [instruction.a, instruction.b, instruction.c];
             let operands = match instruction.opcode {
-                Opcode::Call => &self.calls[instruction.a.raw() as usize].arguments,
+                Opcode::Call => &self.calls[instruction.a.raw() as usize].arguments(),
                 opcode => &own[..opcode.n_operands()],
             };
             operands.iter().filter_map(|operand| operand.as_slot()).for_each(|slot| is_read[slot as usize] = true);
@@ -305,8 +203,8 @@ impl Tape {
                 *operand = renamed(*operand);
             }
         }
-        for argument in tape.calls.iter_mut().flat_map(|call| &mut call.arguments) {
-            *argument = renamed(*argument);
+        for call in &mut tape.calls {
+            call.map_arguments(renamed);
         }
         tape.constants.resize(n_constants + inputs.len(), 0.0);
         tape.identity = allocate::next_identity();
@@ -325,8 +223,8 @@ impl Tape {
         self.n_inputs + self.n_outputs <= self.n_slots
             && self.instructions.iter().all(|instruction| match instruction.opcode {
                 Opcode::Call => self.calls.get(instruction.a.raw() as usize).is_some_and(|call| {
-                    call.arguments.iter().all(|&operand| is_readable(operand))
-                        && call.targets.iter().flatten().all(|&slot| is_writable(slot))
+                    call.arguments().iter().all(|&operand| is_readable(operand))
+                        && call.targets().iter().flatten().all(|&slot| is_writable(slot))
                 }),
                 Opcode::SinCos => {
                     is_readable(instruction.a)

@@ -270,3 +270,38 @@ fn slopes_at_the_last_sample_are_those_before_it() {
         }
     }
 }
+
+/// Functions that stay programs read unknowns in lanes too: they give the rate 5 c x, as the linear twin says.
+#[test]
+fn functions_kept_as_programs_read_unknowns_in_lanes() {
+    let scalar = "function f input Real a; input Real k; output Real y; protected Integer i = 1; algorithm y := 0;
+          while i <= 5 and i*a <= 20 loop y := y + a*k; i := i + 1; end while; end f;";
+    let array = "function f input Real a[:]; input Real k; output Real y; protected Integer i = 1; algorithm y := 0;
+          while true loop y := y + a[2]*k; i := i + 1; if i > 5 or i*a[1] > 20 then break; end if; end while; end f;";
+    let data: String =
+        (0..=20).map(|row| 0.1 * f64::from(row)).map(|t| format!("{t},{}\n", (-5.0 * t).exp())).collect();
+    let costs = |function: &str, rate: &str, method: &str| -> Vec<f64> {
+        let model = format!(
+            "model M {function} parameter Real k = 1, c = 1; Real x(start = 1, fixed = true);
+             equation der(x) = -{rate}; end M;"
+        );
+        let session = Session::with_model(&model).with("d.csv", &format!("t,x\n{data}")).with(
+            "study.toml",
+            "[model]\nfile = \"model.mo\"\n[unknown]\nc = { start = 1.0, min = 0.5, max = 2 }\n\
+             [data]\nfile = \"d.csv\"\n[measurements]\nx = { std = 0.01 }\n",
+        );
+        let run = session.run(&["cost", "study.toml", "--json", "--method", method, "--grid", "c=0.9:1.1:3"]);
+        let document = run.json();
+        document["values"].as_array().unwrap().iter().map(|value| value.as_f64().unwrap()).collect()
+    };
+    for method in ["output-error", "pem", "ml"] {
+        let expected = costs("", "5*c*x", method);
+        let size = expected.iter().fold(0.0f64, |size, value| size.max(value.abs()));
+        let programs = [(scalar, "f(x, c)"), (scalar, "x*f(c, 1)"), (array, "f({x, c}, x)"), (array, "x*f({k, c}, k)")];
+        for (function, rate) in programs {
+            for (cost, expected) in costs(function, rate, method).iter().zip(&expected) {
+                assert!((cost - expected).abs() < 1e-4 * size, "{rate} by {method}: {cost} instead of {expected}");
+            }
+        }
+    }
+}
