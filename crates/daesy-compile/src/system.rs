@@ -187,6 +187,10 @@ impl Past for WrittenHistory {
         time - row[self.reading]
     }
 
+    fn excess(&self, row: &[f64]) -> f64 {
+        self.history().map_or(0.0, |history| history.excess(row[self.reading]))
+    }
+
     fn end(&self) {
         if let Some(history) = self.history() {
             history.end();
@@ -242,9 +246,13 @@ impl Past for WrittenTransport {
         }
     }
 
-    /// What enters during a step has no value until it ends: one that asks for it is made shorter then.
+    /// What enters at the beginning of a step leaves at its end, if the content goes on at the pace of the last one.
     fn longest_step(&self, _: f64, _: &[f64]) -> f64 {
-        f64::INFINITY
+        self.pipe().map_or(f64::INFINITY, Transport::transit)
+    }
+
+    fn excess(&self, row: &[f64]) -> f64 {
+        self.pipe().map_or(0.0, |pipe| pipe.excess(row[self.moved], row[self.is_forward] != 0.0))
     }
 
     fn end(&self) {

@@ -105,10 +105,16 @@ impl Piece {
         self.stretches.first().map_or(f64::NEG_INFINITY, |stretch| stretch.from)
     }
 
+    /// Where what has been written ends, with the rounding of keys.
+    fn reach(&self) -> f64 {
+        self.stretches
+            .last()
+            .map_or(f64::NEG_INFINITY, |last| last.to + SLACK * (last.to - last.from).min(last.to.abs().max(1.0)))
+    }
+
     /// Value and slope; none beyond what has been written.
     fn at(&self, key: f64, is_last: bool) -> Option<(f64, f64)> {
-        let last = self.stretches.last()?;
-        if is_last && key > last.to + SLACK * (last.to - last.from).min(last.to.abs().max(1.0)) {
+        if is_last && key > self.reach() {
             return None;
         }
         let at = self.stretches.partition_point(|stretch| stretch.to < key).min(self.stretches.len() - 1);
@@ -188,6 +194,11 @@ impl History {
     /// Says that an event happened: what follows may be another piece.
     pub fn note_event(&self) {
         self.records.with(|record| record.is_after_event = true);
+    }
+
+    /// How far a key lies beyond what has been written; not above zero where it does not.
+    pub fn excess(&self, key: f64) -> f64 {
+        self.records.with(|record| record.pieces.last().map_or(0.0, |piece| key - piece.reach())).unwrap_or(0.0)
     }
 
     /// Writes a stretch: `NODES` pairs of key and value, then `CHECKS` pairs that the polynomial through those must
@@ -287,6 +298,7 @@ mod tests {
         history.begin(0.0, 2.0);
         assert_eq!(ask(Question::Value, &[0.0, -5.0]).unwrap(), 2.0);
         assert!(ask(Question::Value, &[0.0, 0.5]).is_err(), "not written yet");
+        assert!(history.excess(-0.5) < 0.0 && history.excess(0.5) > 0.4);
         // 2 + k^2 up to 1 is smooth after the constant before 0 but for its curvature; an event that changes nothing at
         // 0.5 ends no piece, a jump at 1 does.
         assert!(history.write(&pairs(0.0, 0.5, |k| 2.0 + k * k), 1e-9, false));

@@ -137,6 +137,8 @@ struct Record {
     is_after_event: bool,
     /// The largest size of the value.
     size: f64,
+    /// How fast the content moved when the last stretch was written, in lengths of the pipe.
+    pace: f64,
 }
 
 fn same_key(key: f64) -> f64 {
@@ -316,13 +318,33 @@ impl Transport {
             })
             .collect();
         let size = initial.iter().fold(0.0_f64, |size, pair| size.max(pair.1.abs()));
-        let record = Record { pieces, first: 0, low: -moved, high: 1.0 - moved, is_after_event: true, size };
+        let record = Record { pieces, first: 0, low: -moved, high: 1.0 - moved, is_after_event: true, size, pace: 0.0 };
         self.records.begin(record);
     }
 
     /// Ends the run of this thread.
     pub fn end(&self) {
         self.records.end();
+    }
+
+    /// How long the content takes through the pipe at the pace of the last stretch.
+    #[must_use]
+    pub fn transit(&self) -> f64 {
+        self.records.with(|record| record.pace.recip()).unwrap_or(f64::INFINITY)
+    }
+
+    /// How far the key that leaves lies beyond what has entered, where the content has moved so far; not above zero where
+    /// it has entered: a step may lead on by the length of the pipe.
+    #[must_use]
+    pub fn excess(&self, moved: f64, is_forward: bool) -> f64 {
+        let beyond = |record: &Record| {
+            let (leaving, ahead) = match is_forward {
+                true => (1.0 - moved, record.low - (1.0 - moved)),
+                false => (-moved, -moved - record.high),
+            };
+            ahead - same_key(leaving)
+        };
+        self.records.with(|record| beyond(record)).unwrap_or(0.0)
     }
 
     /// Says that an event happened: what follows may be another piece.
@@ -344,8 +366,10 @@ impl Transport {
             record.size = nodes.iter().fold(record.size, |size, one| size.max(one.2.abs()));
             let ((_, first, _), (_, last, _)) = (nodes[0], nodes[NODES - 1]);
             let entered = if is_forward { first - last } else { last - first };
+            let pace = entered.max(0.0) / (nodes[NODES - 1].0 - nodes[0].0);
             if entered <= 1e3 * f64::EPSILON * (first.abs() + last.abs() + 1.0) {
                 record.is_after_event = true;
+                record.pace = pace;
                 return true;
             }
             let stretch = Stretch::through(nodes);
@@ -357,7 +381,7 @@ impl Transport {
                 return false;
             }
             // What had left by this end is replaced. What leaves by the other one may still be asked for, between the ends of
-            // the last step, which is at most the length of the pipe.
+            // the last step, which leads on by the length of the pipe at most (`excess`).
             if is_forward {
                 record.cut_below(first);
                 record.push(stretch, true, tolerance.sqrt());
@@ -369,6 +393,7 @@ impl Transport {
                 record.cut_below(last - 2.0);
                 (record.low, record.high) = (last - 1.0, last);
             }
+            record.pace = pace;
             true
         });
         written.unwrap_or(true)
@@ -454,7 +479,13 @@ mod tests {
         assert_eq!(ask(&pipe, Question::Border, &[1.0, -1.0]), Some(0.5));
         assert_eq!(ask(&pipe, Question::Value, &[0.0, -0.1, -1.0]), None, "not entered yet");
         let moved = |t: f64| t - 0.5 * t * t;
+        assert_eq!(pipe.transit(), f64::INFINITY);
+        assert!(pipe.excess(0.9, true) < 0.0 && (pipe.excess(1.1, true) - 0.1).abs() < 1e-9);
         assert!(pipe.write(&rows(0.0, 0.5, moved, |t| t), true, 1e-9, false));
+        // 0.375 of the length in 0.5.
+        assert!((pipe.transit() - 0.5 / 0.375).abs() < 1e-9);
+        assert!(pipe.excess(1.3, true) < 0.0 && (pipe.excess(1.4, true) - 0.025).abs() < 1e-9);
+        assert!(pipe.excess(-0.1, false) < 0.0 && (pipe.excess(-0.7, false) - 0.075).abs() < 1e-9);
         assert!(pipe.write(&rows(0.5, 1.0, moved, |t| t), true, 1e-9, false));
         pipe.note_event();
         // The low end is at -1/2 and leaves now; k = -x(t) was filled at t = 1 - sqrt(1 - 2 x).

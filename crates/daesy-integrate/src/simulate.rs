@@ -357,6 +357,12 @@ const STRIDES: f64 = 397.0;
 /// How often a step is halved until polynomials follow a signal whose past is read.
 const MAX_HALVINGS: usize = 6;
 
+/// Where a step leads beyond the past, it is taken again up to a time that is known to this part of the step.
+const PAST_END: f64 = 1e-3;
+
+/// How often a step is taken again so that it reads nothing but the past.
+const MAX_PAST_RETAKES: usize = 20;
+
 /// Steps after which the pace is looked at.
 const PACE: usize = 200_000;
 
@@ -601,6 +607,7 @@ impl Run<'_, '_> {
             if let Err(error) = self.stepper.advance(reach) {
                 return self.cross_edge(error, simulation);
             }
+            self.stay_within_past()?;
             self.check_pace()?;
             if self.options.keeps_steps {
                 simulation.step_ends.push(self.stepper.now.time);
@@ -643,6 +650,43 @@ impl Run<'_, '_> {
         let row = self.stepper.observe_here();
         let time = self.stepper.now.time;
         self.pasts.iter().map(|past| past.longest_step(time, &row)).fold(f64::INFINITY, f64::min)
+    }
+
+    /// Takes the last step again where it leads to where the model asks for what is not yet the past: up to the time at
+    /// which it begins to, by bisection. Rows and event functions within a step read what was known when it began.
+    fn stay_within_past(&mut self) -> Result<(), IntegrateError> {
+        if self.pasts.is_empty() {
+            return Ok(());
+        }
+        for _ in 0..MAX_PAST_RETAKES {
+            let (start, end) = (self.stepper.step_start(), self.stepper.now.time);
+            let middle = 0.5 * (start + end);
+            let Some(mut late) = [middle, end].into_iter().find(|&time| self.asks_beyond_past(time)) else {
+                return Ok(());
+            };
+            let mut early = start;
+            while late - early > PAST_END * (end - start) {
+                let middle = 0.5 * (early + late);
+                if self.asks_beyond_past(middle) { late = middle } else { early = middle }
+            }
+            if early - start <= self.stepper.resolution() {
+                return Err(self.stepper.step_too_small(usize::MAX, late - start));
+            }
+            self.stepper.retake(early)?;
+        }
+        let (start, end) = (self.stepper.step_start(), self.stepper.now.time);
+        Err(self.stepper.step_too_small(usize::MAX, end - start))
+    }
+
+    /// Whether the model asks, at a time within the last step, for what has not been written.
+    fn asks_beyond_past(&mut self, time: f64) -> bool {
+        let place = match self.stepper.between(time) {
+            Ok(place) => place,
+            // Equations that read what is not known have no solution there.
+            Err(_) => self.stepper.roughly(time),
+        };
+        let row = self.stepper.observe(&place);
+        self.pasts.iter().any(|past| past.excess(&row) > 0.0)
     }
 
     /// Writes a part of the last step for those who read the past.

@@ -388,7 +388,7 @@ impl<'s, 'i> Stepper<'s, 'i> {
     }
 
     /// Names the state that resists and the equation that gives its derivative.
-    fn step_too_small(&self, worst: usize, step: f64) -> IntegrateError {
+    pub(crate) fn step_too_small(&self, worst: usize, step: f64) -> IntegrateError {
         let description = self.model.equations.system.description();
         let state = if worst < description.states.len() { worst } else { 0 };
         let variable = description.states.get(state).map(|state| state.name.clone());

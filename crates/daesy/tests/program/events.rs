@@ -1115,6 +1115,40 @@ fn a_pipe_of_constant_velocity_delays() {
     }
 }
 
+/// What only rows and relations read leaves a pipe as late as what states read, in both directions, at constant and at
+/// growing velocities: no step leads on by more than the length of the pipe.
+#[test]
+fn what_leaves_a_pipe_is_right_where_no_state_reads_it() {
+    type Entered = fn(f64) -> f64;
+    let wave: Entered = |t| (6.0 * t).sin();
+    let square: Entered = |t| t * t;
+    // With x' = 1 + 6 t, what leaves at t entered at (sqrt(1 + 12 (x(t) - 1)) - 1)/6.
+    let late = |t: f64| ((1.0 + 12.0 * (t + 3.0 * t * t - 1.0)).max(0.0).sqrt() - 1.0) / 6.0;
+    let cases: [(&str, &str, &str, Entered, &dyn Fn(f64) -> f64); 5] = [
+        ("2", "(y0, y1) = spatialDistribution(sin(6*time), 0, x, true, {0, 1}, {0, 0})", "y1", wave, &|t| t - 0.5),
+        ("-2", "(y0, y1) = spatialDistribution(0, sin(6*time), x, false, {0, 1}, {0, 0})", "y0", wave, &|t| t - 0.5),
+        ("0.5", "(y0, y1) = spatialDistribution(time^2, 0, x, true, {0, 1}, {0, 0})", "y1", square, &|t| t - 2.0),
+        ("1 + 6*time", "(y0, y1) = spatialDistribution(sin(6*time), 0, x, true)", "y1", wave, &late),
+        ("1 + w", "(y0, y1) = spatialDistribution(sin(6*time), 0, x, true); der(w) = 6", "y1", wave, &late),
+    ];
+    for (velocity, pipe, column, entered, entry) in cases {
+        for relation in ["", "when y0 + y1 > 1e9 then n = pre(n) + 1; end when;"] {
+            let table = table_of(&format!(
+                "model M Real x(start = 0, fixed = true), w(start = 0, fixed = true), y0, y1;
+                   discrete Real n(start = 0, fixed = true);
+                 equation der(x) = {velocity}; {pipe}; {} {}
+                 annotation(experiment(StopTime = 5, Interval = 0.01)); end M;",
+                if pipe.contains("der(w)") { "" } else { "der(w) = 0;" },
+                if relation.is_empty() { "when time > 9 then n = 1; end when;" } else { relation },
+            ));
+            for (&t, left) in table.column("t").iter().zip(table.column(column)) {
+                let then = entry(t);
+                assert_close(left, if then > 0.0 { entered(then) } else { 0.0 }, 1e-4, &format!("{velocity} at {t}"));
+            }
+        }
+    }
+}
+
 /// With x = sin(t), what entered at the low end at t leaves by it at pi - t. By then the pipe was filled whole, so that
 /// what enters at the high end from pi/2 on, where sin(t) = 1 + x, follows, and leaves by it again after 3 pi/2.
 #[test]
