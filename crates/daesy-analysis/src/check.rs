@@ -16,7 +16,7 @@ use daesy_structure::{Verification, regularize, verify};
 use daesy_system::{DaeSystem, Input};
 use serde_json::{Map, Value, json};
 
-use crate::start_report::{ChangedStart, StartReport, changed_to_json};
+use crate::start_report::{ChangedStart, NoStart, StartReport, changed_to_json};
 use daesy_report::json::ToJson as _;
 use daesy_structure::array_verdict::{self, MAX_UNKNOWNS, StartPoint, StructuralClaim, analyze_at};
 use daesy_structure::linear_verdict::{self, DENSE, LinearVerdict};
@@ -210,8 +210,14 @@ fn judge(loaded: &Loaded, prepared: &Prepared, time: f64, diagnostics: &mut Vec<
                 StartReport::new(&loaded.flat, prepared, parameters, &prepared.system.description().observed, &row)
             };
             let is_plain = verification.agrees_with_structure && loaded.n_experiments() <= 1;
-            let of_solved = if is_plain { None } else { StartReport::of_study(loaded, &[]) };
-            let report = of_solved.unwrap_or_else(of_written);
+            let of_solved = if is_plain { Err(NoStart::Open) } else { StartReport::of_solved(loaded, &[]) };
+            let report = of_solved.unwrap_or_else(|refused| {
+                if let NoStart::Refused(failure) = refused {
+                    verdict.is_consistent = false;
+                    no_start.extend(of_start(&failure));
+                }
+                of_written()
+            });
             let changed = report.findings(&loaded.flat);
             diagnostics.extend(changed.iter().map(|finding| Diagnostic::resolve(finding, &loaded.flat.sources)));
             verdict.changed = report.changed;
@@ -230,9 +236,7 @@ fn judge(loaded: &Loaded, prepared: &Prepared, time: f64, diagnostics: &mut Vec<
             verdict.regularity = Some(verification);
         }
         Err(error) => {
-            let failure = prepared.failure(&error);
-            let level = if matches!(failure, Failure::Method(_)) { Level::Warning } else { Level::Error };
-            let told = failure.diagnostics().iter().map(|one| one.clone().with_level(level));
+            let told = of_start(&prepared.failure(&error));
             if matches!(error, IntegrateError::NoConsistentStart { .. }) {
                 no_start.extend(told);
             } else {
@@ -241,6 +245,12 @@ fn judge(loaded: &Loaded, prepared: &Prepared, time: f64, diagnostics: &mut Vec<
         }
     }
     Judged { verdict, no_start }
+}
+
+/// What is told about a start that was not found: what the model asks for is an error, that a search gave up is none.
+fn of_start(failure: &Failure) -> Vec<Diagnostic> {
+    let level = if matches!(failure, Failure::Method(_)) { Level::Warning } else { Level::Error };
+    failure.diagnostics().iter().map(|one| one.clone().with_level(level)).collect()
 }
 
 /// Equations that are differentiated, and how many more of those that say that two things are equal.
@@ -416,7 +426,11 @@ fn overrule(
     };
     judged.no_start.clear();
     if whole.is_regular {
-        verdict.is_consistent = true;
+        // The equations that are solved may have a start where those as written have none, and the other way round.
+        if let Err(NoStart::Refused(failure)) = StartReport::of_solved(loaded, &[]) {
+            judged.no_start = of_start(&failure);
+        }
+        verdict.is_consistent = judged.no_start.is_empty();
         verdict.free.retain(|name| !is_of_part(name));
         let free = found.iter().flat_map(|it| &it.free_starts);
         verdict.free.extend(free.map(|&free| derivative_name(flat, free)));

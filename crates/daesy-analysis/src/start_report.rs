@@ -5,11 +5,13 @@ use daesy_graph::finding::Finding;
 use daesy_graph::flat::{FlatDae, ValueType, VariableKind};
 use daesy_graph::regular::{Derivative, RegularDae};
 use daesy_graph::{Evaluator, ExprId, Node, UnaryOp, VarId};
+use daesy_integrate::IntegrateError;
 use daesy_structure::words::enumerate;
 use daesy_system::DaeSystem as _;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::{Map, Value, json};
 
+use daesy_study::failure::Failure;
 use daesy_study::load::Loaded;
 use daesy_study::prepare::{DataUse, Prepared, Purpose, prepare, start_time};
 use daesy_study::study::InitialMode;
@@ -47,6 +49,14 @@ pub enum ChangedKind {
     Other,
     /// A state without a `start`, which nothing determines.
     Free,
+}
+
+/// Why there is no start.
+pub(crate) enum NoStart {
+    /// The study leaves it open, or something other than the start is at fault.
+    Open,
+    /// No values satisfy the equations that are solved and all that is asked for at the start.
+    Refused(Failure),
 }
 
 /// A start value counts as changed if it differs by more than this, relative to its size.
@@ -168,21 +178,29 @@ impl StartReport {
     /// or has none: whoever needs it says why.
     #[must_use]
     pub fn of_study(loaded: &Loaded, given: &[(VarId, f64)]) -> Option<Self> {
+        Self::of_solved(loaded, given).ok()
+    }
+
+    /// The same, or why there is no start.
+    pub(crate) fn of_solved(loaded: &Loaded, given: &[(VarId, f64)]) -> Result<Self, NoStart> {
         let mode = loaded.study.as_ref().map(|study| study.initial.mode);
         if matches!(mode, Some(InitialMode::Estimate | InitialMode::Diffuse)) {
-            return None;
+            return Err(NoStart::Open);
         }
         let purpose = Purpose { data: DataUse::Optional, ..Purpose::SIMULATION };
-        let mut prepared = prepare(loaded, purpose).ok()?;
-        prepared.parameters = prepared.parameters_at(given).ok()?;
+        let mut prepared = prepare(loaded, purpose).map_err(|_| NoStart::Open)?;
+        prepared.parameters = prepared.parameters_at(given).map_err(|_| NoStart::Open)?;
         let mut all: Option<Self> = None;
         let n_experiments = if loaded.has_data() { loaded.n_experiments() } else { 0 };
         for experiment in 0..n_experiments.max(1) {
             if n_experiments > 0 {
-                prepared.use_experiment(loaded, experiment).ok()?;
+                prepared.use_experiment(loaded, experiment).map_err(|_| NoStart::Open)?;
             }
             let time = start_time(loaded, prepared.data.as_deref());
-            let start = prepared.start(time).ok()?;
+            let start = prepared.start(time).map_err(|error| match error {
+                IntegrateError::NoConsistentStart { .. } => NoStart::Refused(prepared.failure(&error)),
+                _ => NoStart::Open,
+            })?;
             let row = prepared.observed(time, &start);
             let names = &prepared.system.description().observed;
             let report = Self::new(&loaded.flat, &prepared, &start.initialized.parameters, names, &row);
@@ -191,7 +209,7 @@ impl StartReport {
                 Some(all) => all.add_changed(report.changed),
             }
         }
-        all
+        all.ok_or(NoStart::Open)
     }
 
     /// Adds start values that had to change elsewhere.

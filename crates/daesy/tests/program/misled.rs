@@ -737,3 +737,41 @@ end Ratio;
     assert_near(last(&session, "inductance"), 1.0, 1e-6, "inductance");
     assert_near(session.run(&["simulate", "model.mo"]).table().column("inductance")[0], 1e15, 1e-6, "at the start");
 }
+
+/// Where structure promises a free start value and there is none, a value that is insisted on contradicts the equations:
+/// `check` says so with the words of `simulate`, and neither says so where the value is right. Twice the first equation
+/// from the second leaves y = 2 sin(t) - 1, or y^3 = 2 sin(t) - 5.
+#[test]
+fn check_refuses_the_starts_that_simulate_refuses() {
+    let linear = "-2*der(y) + 2*x - 3*y = sin(time); -4*der(y) + 4*x - 7*y = 1;";
+    let cubic = "-2*der(y) + 2*x - 3*y = sin(time); -4*der(y) + 4*x - 6*y - y^3 = 5;";
+    let aside = "-2*der(y) + 2*x - 3*y = sin(time); y + z = 1; -4*der(y) + 4*x - 7*y = 1;";
+    let y_of_cubic = -5f64.cbrt();
+    let x_of_cubic = 1.5 * y_of_cubic + 2.0 / (3.0 * y_of_cubic.powi(2));
+    let cases = [
+        (linear, "Real x(start = X, fixed = true), y;", "", 0.5),
+        (linear, "Real x, y(start = X, fixed = true);", "", -1.0),
+        (linear, "Real x, y;", "initial equation x = X;", 0.5),
+        (aside, "Real x(start = X, fixed = true), y, z;", "", 0.5),
+        (cubic, "Real x(start = -2.3), y(start = X, fixed = true);", "", y_of_cubic),
+        (cubic, "Real x, y(start = -1.7);", "initial equation x = X;", x_of_cubic),
+    ];
+    for (equations, declared, initial, right) in cases {
+        for value in [right, right + 1.5] {
+            let value_text = format!("({value:?})");
+            let model = format!("model M {declared} {initial} equation {equations} end M;").replace('X', &value_text);
+            let session = Session::with_model(&model);
+            let [checked, simulated] = ["check", "simulate"].map(|verb| session.run(&[verb, "model.mo", "--json"]));
+            assert_eq!(checked.status, simulated.status, "{model}\n{}\n{}", checked.stderr, simulated.stderr);
+            assert_eq!(simulated.status, i32::from(value != right), "{model}\n{}", simulated.stderr);
+            let of_start = |document: &serde_json::Value| {
+                let findings = document["findings"].as_array().unwrap();
+                let found = findings.iter().filter(|finding| finding["code"] == "no-consistent-start");
+                found.map(|finding| finding["message"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+            };
+            let told = of_start(&checked.json());
+            assert_eq!(told, of_start(&simulated.json()), "{model}");
+            assert_eq!(told.len(), usize::from(value != right), "{model}");
+        }
+    }
+}
