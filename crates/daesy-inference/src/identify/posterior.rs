@@ -166,7 +166,7 @@ impl Sampler<'_> {
             (0..unknowns.len()).map(|at| Transform::new(space.lower[at], space.upper[at], space.nominal[at])).collect();
         let density = Density { likelihood, priors: &priors, watch: &self.loaded.watch };
         let PosteriorOptions { n_draws, n_chains, seed } = self.options;
-        let options = SampleOptions { n_chains, n_draws, n_warmup: (n_draws / 2).clamp(200, 500), seed };
+        let options = SampleOptions { n_chains, n_draws, n_warmup: n_warmup(n_draws, self.mode.len()), seed };
         let draws = sample(&density, &transforms, self.mode, &curvature, &options);
         if draws.theta.iter().any(|chain| chain.len() < n_draws) {
             let message = "the likelihood has no value around the estimate: no chain could begin";
@@ -205,6 +205,13 @@ impl Sampler<'_> {
         let sources = self.loaded.study.as_ref().map(|study| study.sources.clone()).unwrap_or_default();
         Err(Failure::Input(vec![Diagnostic::resolve(&finding, &sources)]))
     }
+}
+
+/// Draws before those that are kept. Chains begin around the mode with the metric of its curvature; what is left to learn
+/// are the step, and where the curvature elsewhere is another one, as many numbers as the metric has rows in each of its
+/// directions.
+fn n_warmup(n_draws: usize, n_unknown: usize) -> usize {
+    (n_draws / 4).max(75 + 25 * n_unknown).min(500)
 }
 
 /// What is known of an unknown beforehand, as a precision: that of its prior, or of a uniform distribution between
