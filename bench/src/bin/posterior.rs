@@ -1,10 +1,11 @@
-//! Samples of the posterior of a linear state-space model against NumPyro: effective draws for each processor second.
+//! Samples of the posterior of a linear state-space model against NumPyro and PyMC: effective draws for each processor
+//! second.
 //!
 //! `cargo xtask bench posterior` takes a lag under a disturbance, with an unknown gain b and an unknown size s of the
-//! disturbance, from 200 samples. Both sample the same density by the No-U-Turn sampler, both must agree on means and
-//! standard deviations within three Monte Carlo errors, and both count warm-up: as many draws as are kept for NumPyro,
-//! half as many for daesy, which begins with the metric of the maximum. The time of daesy holds everything from the text
-//! of the study on; that of NumPyro begins when its model is compiled.
+//! disturbance, from 200 samples. All sample the same density by the No-U-Turn sampler, all must agree on means and
+//! standard deviations within three Monte Carlo errors, and all count warm-up: as many draws as are kept for the peers,
+//! a quarter as many for daesy, which begins with the metric of the maximum. The time of daesy holds everything from the
+//! text of the study on; that of the peers begins when their model is compiled.
 #![forbid(unsafe_code)]
 
 use daesy::Watch;
@@ -113,25 +114,28 @@ fn main() {
         "phi": phi, "q": q, "p": [[0.0, 0.0], [0.0, 1.0]], "r": response, "y": y, "error": 0.1,
         "draws": N_DRAWS, "warmup": N_DRAWS, "chains": N_CHAINS,
     });
-    match daesy_bench::peer::run("posterior.py", &task.to_string()).map(|text| serde_json::from_str::<Value>(&text)) {
-        Ok(Ok(theirs)) => {
-            let seconds = theirs["seconds"].as_f64().unwrap_or(f64::NAN);
-            let mut their_rate = f64::INFINITY;
-            for name in ["b", "s"] {
-                let found = summary(|key| theirs[name][key].as_f64());
-                let [mean, std, ess] = found;
-                their_rate = their_rate.min(ess / seconds);
-                println!("  NumPyro  {name}: mean {mean:.4}, standard deviation {std:.4}, {ess:.0} effective draws");
-                let [means, stds] = distances(summary(|key| ours[key][name].as_f64()), found);
-                println!(
-                    "  Monte Carlo errors between the means {means:.1}, between the standard deviations {stds:.1}"
-                );
-                assert!(means < 3.0 && stds < 3.0, "the two sample different densities");
-            }
-            println!("  NumPyro  {seconds:.2} s, {their_rate:.1} effective draws a second");
-            println!("  daesy has {:.1} times as many effective draws a second", rate / their_rate);
+    for (peer, script) in [("NumPyro", "posterior.py"), ("PyMC", "posterior_pymc.py")] {
+        match daesy_bench::peer::run(script, &task.to_string()).map(|text| serde_json::from_str::<Value>(&text)) {
+            Ok(Ok(theirs)) => compare(ours, rate, peer, &theirs),
+            Ok(Err(error)) => println!("  the answer of {peer} cannot be read: {error}"),
+            Err(message) => println!("  no {peer}: {message}"),
         }
-        Ok(Err(error)) => println!("  the peer's answer cannot be read: {error}"),
-        Err(message) => println!("  no peer: {message}"),
     }
+}
+
+/// Prints what a peer found, and how many times as many effective draws a second `rate` is.
+fn compare(ours: &Value, rate: f64, peer: &str, theirs: &Value) {
+    let seconds = theirs["seconds"].as_f64().unwrap_or(f64::NAN);
+    let mut their_rate = f64::INFINITY;
+    for name in ["b", "s"] {
+        let found = summary(|key| theirs[name][key].as_f64());
+        let [mean, std, ess] = found;
+        their_rate = their_rate.min(ess / seconds);
+        println!("  {peer}  {name}: mean {mean:.4}, standard deviation {std:.4}, {ess:.0} effective draws");
+        let [means, stds] = distances(summary(|key| ours[key][name].as_f64()), found);
+        println!("  Monte Carlo errors between the means {means:.1}, between the standard deviations {stds:.1}");
+        assert!(means < 3.0 && stds < 3.0, "the two sample different densities");
+    }
+    println!("  {peer}  {seconds:.2} s, {their_rate:.1} effective draws a second");
+    println!("  daesy has {:.1} times as many effective draws a second", rate / their_rate);
 }
