@@ -18,7 +18,9 @@
 mod backwards;
 
 use faer::linalg::matmul::matmul;
-use faer::{Accum, Mat, Par};
+use faer::{Accum, Mat, MatMut, Par};
+
+use crate::kernel::{flat, matrix};
 
 pub(crate) use backwards::discretize_backwards;
 
@@ -255,12 +257,95 @@ impl Term {
     }
 }
 
+/// `tau^k / k!` for all `k` that the series of a short step need.
+fn taylor_factors(tau: f64, degree: usize) -> Vec<f64> {
+    let mut factors = vec![1.0];
+    for k in 1..=(TERMS + degree + 1).max(NOISE_TERMS) {
+        factors.push(factors[k - 1] * tau / k as f64);
+    }
+    factors
+}
+
+/// Rows from which on blocked products pay.
+const BLOCKED: usize = 8;
+
+/// `c += a b` for column-major matrices, `a` of `rows x inner`; by plain loops where they are small.
+fn add_product(c: &mut [f64], a: &[f64], b: &[f64], rows: usize, inner: usize) {
+    if rows == 0 || inner == 0 {
+        return;
+    }
+    if rows < BLOCKED {
+        for (c, b) in c.chunks_exact_mut(rows).zip(b.chunks_exact(inner)) {
+            crate::kernel::add_product(c, a, b);
+        }
+        return;
+    }
+    let n_columns = b.len() / inner;
+    let target = MatMut::from_column_major_slice_mut(c, rows, n_columns);
+    matmul(target, Accum::Add, matrix(a, rows), matrix(b, inner), 1.0, Par::Seq);
+}
+
+/// `x <- y + y^T` for square matrices of order `n`.
+fn fold(x: &mut [f64], y: &[f64], n: usize) {
+    for j in 0..n {
+        for i in 0..n {
+            x[j * n + i] = y[j * n + i] + y[i * n + j];
+        }
+    }
+}
+
+/// Taylor series over a step of length `tau`, the model alone: the powers `A^k [I, B]` for `Phi` and all `G_j`, and
+/// those of the operator `X -> A X + X A^T` for the noise, in the same few places of memory.
+fn short_step_value(model: &ContinuousModel, tau: f64, degree: usize) -> DiscreteModel {
+    let (n, n_inputs) = (model.dynamics.nrows(), model.input.ncols());
+    let a = flat(&model.dynamics);
+    let factors = taylor_factors(tau, degree);
+    let mut transition = vec![0.0; n * n];
+    (0..n).for_each(|i| transition[i * n + i] = 1.0);
+    let mut term = transition.clone();
+    term.extend(flat(&model.input));
+    let mut next = vec![0.0; term.len()];
+    let mut inputs = vec![vec![0.0; n * n_inputs]; degree + 1];
+    for k in 0..=TERMS {
+        for (j, sum) in inputs.iter_mut().enumerate() {
+            crate::kernel::add_scaled(sum, factors[k + j + 1], &term[n * n..]);
+        }
+        if k < TERMS {
+            next.fill(0.0);
+            add_product(&mut next, &a, &term, n, n);
+            std::mem::swap(&mut term, &mut next);
+            crate::kernel::add_scaled(&mut transition, factors[k + 1], &term[..n * n]);
+        }
+    }
+    let mut covariance = filled(&model.intensity, 0.0);
+    if n > 0 && model.intensity.nrows() == n {
+        let mut sum = vec![0.0; n * n];
+        let mut term = flat(&model.intensity);
+        next.truncate(n * n);
+        for k in 1..=NOISE_TERMS {
+            crate::kernel::add_scaled(&mut sum, factors[k], &term);
+            if k < NOISE_TERMS {
+                next.fill(0.0);
+                add_product(&mut next, &a, &term, n, n);
+                fold(&mut term, &next, n);
+            }
+        }
+        covariance = matrix(&sum, n).to_owned();
+    }
+    let entries = |sum: &Vec<f64>| Mat::from_fn(n, n_inputs, |i, j| sum[j * n + i]);
+    let transition = Mat::from_fn(n, n, |i, j| transition[j * n + i]);
+    DiscreteModel { transition, inputs: inputs.iter().map(entries).collect(), covariance }
+}
+
 /// Taylor series over a step of length `tau`.
 fn short_step(model: &ContinuousModel, directions: &[ContinuousModel], tau: f64, degree: usize) -> DiscreteJet {
+    if directions.is_empty() {
+        return DiscreteJet { value: short_step_value(model, tau, degree), derivatives: Vec::new() };
+    }
     let a = &model.dynamics;
     let n = a.nrows();
-    let inverse_factorial = |k: usize| (1..=k).fold(1.0, |product, i| product / i as f64);
-    let factor = |k: usize| tau.powi(k as i32) * inverse_factorial(k);
+    let factors = taylor_factors(tau, degree);
+    let factor = |k: usize| factors[k];
     let constant = |value: &Mat<f64>| Term::new(value, directions.iter().map(|_| None));
 
     // Powers of A, shared by Phi and G.

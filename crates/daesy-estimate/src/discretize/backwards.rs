@@ -12,12 +12,13 @@
 //! discretization itself, however many parameters the model depends on.
 
 use faer::linalg::matmul::matmul;
-use faer::{Accum, Mat, MatRef, Par};
+use faer::{Accum, Mat, MatMut, Par};
 
 use super::{
-    ContinuousModel, DiscreteModel, NOISE_TERMS, TERMS, add_scaled, balancing, double, lyapunov_operator, n_doublings,
-    scaled, short_step,
+    BLOCKED, ContinuousModel, DiscreteModel, NOISE_TERMS, TERMS, add_product, add_scaled, balancing, double, fold,
+    n_doublings, scaled, short_step, taylor_factors,
 };
+use crate::kernel::{flat, matrix};
 
 /// The derivatives of a number by the entries of a continuous model, from those by the entries of its discretization
 /// over a step: `slope` holds `bar(Phi)`, `bar(G_j)` and the symmetric `bar(Q_d)`.
@@ -110,88 +111,83 @@ fn halve(slope: &mut DiscreteModel, value: &DiscreteModel, h: f64) {
     slope.transition = transition;
 }
 
-/// Rows from which on blocked products pay.
-const BLOCKED: usize = 8;
-
-/// `c += a b`, by plain loops where matrices are small.
-fn add_product(c: &mut Mat<f64>, a: MatRef<'_, f64>, b: MatRef<'_, f64>) {
-    if c.nrows() >= BLOCKED {
-        matmul(c, Accum::Add, a, b, 1.0, Par::Seq);
+/// `c += a b^T` for column-major matrices of `rows` and `columns` rows; by plain loops where they are small.
+fn add_outer_product(c: &mut [f64], a: &[f64], b: &[f64], rows: usize, columns: usize) {
+    if rows == 0 || columns == 0 {
         return;
     }
-    for j in 0..c.ncols() {
-        let column = c.col_as_slice_mut(j);
-        for k in 0..a.ncols() {
-            let factor = b[(k, j)];
-            column.iter_mut().enumerate().for_each(|(i, sum)| *sum += a[(i, k)] * factor);
+    if rows < BLOCKED {
+        for (a, b) in a.chunks_exact(rows).zip(b.chunks_exact(columns)) {
+            for (target, &factor) in c.chunks_exact_mut(rows).zip(b) {
+                crate::kernel::add_scaled(target, factor, a);
+            }
         }
+        return;
     }
+    let target = MatMut::from_column_major_slice_mut(c, rows, columns);
+    matmul(target, Accum::Add, matrix(a, rows), matrix(b, columns).transpose(), 1.0, Par::Seq);
 }
 
 /// Back over the series of a short step: `Z_k = A^k [I, B]` for `Phi` and all `G_j`, and `X_(k+1) = A X_k + X_k A^T` for
 /// the covariance.
 fn short_step_backwards(model: &ContinuousModel, slope: &DiscreteModel, tau: f64) -> ContinuousModel {
-    let a = &model.dynamics;
-    let (n, n_inputs) = (a.nrows(), model.input.ncols());
-    let mut factors = vec![1.0];
-    for k in 1..=(TERMS + slope.inputs.len()).max(NOISE_TERMS) {
-        factors.push(factors[k - 1] * tau / k as f64);
-    }
-    let mut powers: Vec<Mat<f64>> = Vec::with_capacity(TERMS);
-    powers.push(Mat::from_fn(n, n + n_inputs, |i, j| match j.checked_sub(n) {
-        None => f64::from(u8::from(i == j)),
-        Some(input) => model.input[(i, input)],
-    }));
+    let (n, n_inputs) = (model.dynamics.nrows(), model.input.ncols());
+    let (a, a_t) = (flat(&model.dynamics), flat(&model.dynamics.transpose().to_owned()));
+    let factors = taylor_factors(tau, slope.inputs.len().saturating_sub(1));
+    let length = n * (n + n_inputs);
+    let mut powers = vec![0.0; TERMS * length];
+    (0..n).for_each(|i| powers[i * n + i] = 1.0);
+    powers[n * n..length].copy_from_slice(&flat(&model.input));
     for k in 1..TERMS {
-        let mut next = Mat::zeros(n, n + n_inputs);
-        add_product(&mut next, a.as_ref(), powers[k - 1].as_ref());
-        powers.push(next);
+        let (before, next) = powers.split_at_mut(k * length);
+        add_product(&mut next[..length], &a, &before[(k - 1) * length..], n, n);
     }
-    let add_direct = |sum: &mut Mat<f64>, k: usize| {
-        for j in 0..n {
-            crate::kernel::add_scaled(sum.col_as_slice_mut(j), factors[k], slope.transition.col_as_slice(j));
-        }
-        for (power, slope) in slope.inputs.iter().enumerate() {
-            for j in 0..n_inputs {
-                let column = sum.col_as_slice_mut(n + j);
-                crate::kernel::add_scaled(column, factors[k + power + 1], slope.col_as_slice(j));
-            }
+    let slopes: Vec<Vec<f64>> = slope.inputs.iter().map(flat).collect();
+    let transition = flat(&slope.transition);
+    let add_direct = |sum: &mut [f64], k: usize| {
+        let (of_transition, of_inputs) = sum.split_at_mut(n * n);
+        crate::kernel::add_scaled(of_transition, factors[k], &transition);
+        for (power, slope) in slopes.iter().enumerate() {
+            crate::kernel::add_scaled(of_inputs, factors[k + power + 1], slope);
         }
     };
-    let mut dynamics = Mat::<f64>::zeros(n, n);
-    let mut reached = Mat::<f64>::zeros(n, n + n_inputs);
-    let mut spare = reached.clone();
+    let mut dynamics = vec![0.0; n * n];
+    let mut reached = vec![0.0; length];
+    let mut spare = vec![0.0; length];
     add_direct(&mut reached, TERMS);
-    for (k, power) in powers.iter().enumerate().rev() {
-        add_product(&mut dynamics, reached.as_ref(), power.transpose());
+    for k in (0..TERMS).rev() {
+        add_outer_product(&mut dynamics, &reached, &powers[k * length..(k + 1) * length], n, n);
         spare.fill(0.0);
-        add_product(&mut spare, a.transpose(), reached.as_ref());
+        add_product(&mut spare, &a_t, &reached, n, n);
         add_direct(&mut spare, k);
         std::mem::swap(&mut reached, &mut spare);
     }
-    let mut spreads: Vec<Mat<f64>> = Vec::with_capacity(NOISE_TERMS);
-    spreads.push(model.intensity.clone());
-    let mut spare = Mat::<f64>::zeros(n, n);
-    for k in 1..NOISE_TERMS - 1 {
+    let size = n * n;
+    let n_spreads = NOISE_TERMS - 1;
+    let mut spreads = vec![0.0; n_spreads * size];
+    spreads[..size].copy_from_slice(&flat(&model.intensity));
+    spare.truncate(size);
+    for k in 1..n_spreads {
         spare.fill(0.0);
-        add_product(&mut spare, a.as_ref(), spreads[k - 1].as_ref());
-        spreads.push(lyapunov_operator(&spare));
+        add_product(&mut spare, &a, &spreads[(k - 1) * size..k * size], n, n);
+        fold(&mut spreads[k * size..(k + 1) * size], &spare, n);
     }
-    let mut half = Mat::<f64>::zeros(n, n);
-    let mut intensity = &slope.covariance * faer::Scale(factors[NOISE_TERMS]);
-    for (k, spread) in spreads.iter().enumerate().rev() {
-        add_product(&mut half, intensity.as_ref(), spread.as_ref());
+    let covariance = flat(&slope.covariance);
+    let mut half = vec![0.0; size];
+    let mut intensity: Vec<f64> = covariance.iter().map(|x| x * factors[NOISE_TERMS]).collect();
+    for k in (0..n_spreads).rev() {
+        add_outer_product(&mut half, &intensity, &spreads[k * size..(k + 1) * size], n, n);
         spare.fill(0.0);
-        add_product(&mut spare, a.transpose(), intensity.as_ref());
-        for j in 0..n {
-            for i in 0..n {
-                intensity[(i, j)] = spare[(i, j)] + spare[(j, i)] + factors[k + 1] * slope.covariance[(i, j)];
-            }
-        }
+        add_product(&mut spare, &a_t, &intensity, n, n);
+        fold(&mut intensity, &spare, n);
+        crate::kernel::add_scaled(&mut intensity, factors[k + 1], &covariance);
     }
-    add_scaled(&mut dynamics, &half, 2.0);
-    let input = reached.as_ref().subcols(n, n_inputs).to_owned();
-    ContinuousModel { dynamics, input, intensity }
+    crate::kernel::add_scaled(&mut dynamics, 2.0, &half);
+    ContinuousModel {
+        dynamics: Mat::from_fn(n, n, |i, j| dynamics[j * n + i]),
+        input: Mat::from_fn(n, n_inputs, |i, j| reached[size + j * n + i]),
+        intensity: Mat::from_fn(n, n, |i, j| intensity[j * n + i]),
+    }
 }
 
 #[cfg(test)]
