@@ -147,6 +147,33 @@ pub(crate) fn triangularize(w: &mut [f64], rows: usize, n: usize) {
     }
 }
 
+/// Solves `a x = b` by elimination with pivots by columns, `x` in the place of `b` and of any number of columns; what is
+/// in `a` is used up. A singular `a` gives values that are not finite.
+#[inline(always)]
+pub(crate) fn solve_in_place(a: &mut [f64], b: &mut [f64], n: usize) {
+    for k in 0..n {
+        let pivot = (k + 1..n).fold(k, |best, i| if a[k * n + i].abs() > a[k * n + best].abs() { i } else { best });
+        if pivot != k {
+            a.chunks_exact_mut(n).chain(b.chunks_exact_mut(n)).for_each(|column| column.swap(k, pivot));
+        }
+        let (left, right) = a.split_at_mut((k + 1) * n);
+        let factors = &mut left[k * n..];
+        let scale = 1.0 / factors[k];
+        factors[k + 1..].iter_mut().for_each(|x| *x *= scale);
+        for column in right.chunks_exact_mut(n).chain(b.chunks_exact_mut(n)) {
+            let head = column[k];
+            add_scaled(&mut column[k + 1..], -head, &factors[k + 1..]);
+        }
+    }
+    for column in b.chunks_exact_mut(n.max(1)) {
+        for k in (0..n).rev() {
+            let value = column[k] / a[k * n + k];
+            column[k] = value;
+            add_scaled(&mut column[..k], -value, &a[k * n..k * n + k]);
+        }
+    }
+}
+
 /// A factor `l` of a positive semidefinite matrix, `l l^T = a`, by Cholesky's method with pivots on the matrix of
 /// correlations; directions of relative variance below `1e-14` count as certain. Column-major, `n` rows, as many
 /// columns as the rank.
@@ -203,6 +230,11 @@ pub(crate) fn product(a: &Mat<f64>, b: &Mat<f64>) -> Mat<f64> {
     sum
 }
 
+/// Whether all entries are zero.
+pub(crate) fn is_zero(a: &Mat<f64>) -> bool {
+    (0..a.ncols()).all(|j| a.col_as_slice(j).iter().all(|x| *x == 0.0))
+}
+
 /// tr(A B)
 pub(crate) fn trace_of_product(a: &Mat<f64>, b: &Mat<f64>) -> f64 {
     (0..a.nrows()).map(|i| (0..a.ncols()).map(|j| a[(i, j)] * b[(j, i)]).sum::<f64>()).sum()
@@ -233,6 +265,20 @@ mod tests {
                     assert!((entry(&symmetric, i, j) - entry(&c, i, j) - abt).abs() < 1e-13 * n as f64);
                     assert!((entry(&own, i, j) - aat).abs() < 1e-13 * n as f64);
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn elimination_solves() {
+        let mut rng = fastrand::Rng::with_seed(9);
+        for n in [1, 2, 6] {
+            let a = Mat::from_fn(n, n, |i, j| if i == j && i == 0 && n > 1 { 0.0 } else { rng.f64() - 0.5 });
+            let x = Mat::from_fn(n, 3, |_, _| rng.f64() - 0.5);
+            let mut b = flat(&(&a * &x));
+            solve_in_place(&mut flat(&a), &mut b, n);
+            for (found, expected) in b.iter().zip(flat(&x)) {
+                assert!((found - expected).abs() < 1e-12, "n = {n}");
             }
         }
     }

@@ -25,7 +25,7 @@ use crate::descriptor::{Coefficients, FilterBlock, ModelLayout, StartMode, Start
 use crate::discretize::{ContinuousModel, stationary_covariance};
 use crate::error::EstimateError;
 use crate::free_start::FreeProjector;
-use crate::kernel::product;
+use crate::kernel::{is_zero, product};
 use crate::state_space::{StateSpace, StateSpaceJet};
 
 /// Mean, covariance and unknown directions of the first state; also a derivative of them.
@@ -89,6 +89,18 @@ impl StartModel<'_> {
     fn wished(&self) -> StartRows {
         let wished = &self.coefficients.wished;
         self.projector.map_or_else(|| wished.clone(), |projector| projector.rows(wished))
+    }
+
+    /// Whether the conditions are the same at all values of a parameter, as where it is the size of a disturbance.
+    fn is_still(&self, inputs: &StartInputs<'_>, parameter: usize) -> bool {
+        let Coefficients { e, f, insisted, wished, .. } = &self.derivatives[parameter];
+        let space = &self.jet.derivatives[parameter];
+        let terms = space.variables.inputs.iter().chain([&space.variables.state, &space.dynamics, &space.input]);
+        let rows = [insisted, wished].into_iter();
+        rows.clone().flat_map(|rows| [&rows.variables, &rows.derivatives, &rows.inputs]).all(is_zero)
+            && rows.flat_map(|rows| &rows.values).all(|value| *value == 0.0)
+            && terms.chain([e, f]).all(is_zero)
+            && inputs.derivatives.get(parameter).is_none_or(|list| list.iter().all(|value| *value == 0.0))
     }
 }
 
@@ -252,6 +264,13 @@ impl StartPlan {
             StartState { covariance: &t_filter * &filters[0] * t_filter.transpose(), directions: inverse(&free), mean };
         let derivatives = (0..jet.derivatives.len())
             .map(|at| {
+                if model.is_still(inputs, at) {
+                    return StartState {
+                        mean: vec![0.0; n],
+                        covariance: &t_filter * &filters[at + 1] * t_filter.transpose(),
+                        directions: Mat::zeros(n, free.len()),
+                    };
+                }
                 let d_rows = Rows::derivative(self, model, inputs, at);
                 let moved: Vec<f64> =
                     times(&d_rows.matrix, &value.mean).iter().zip(&d_rows.values).map(|(a, b)| b - a).collect();

@@ -25,7 +25,7 @@ use faer::{Mat, MatRef};
 
 use crate::descriptor::{Coefficients, SignalRows, StartRows};
 use crate::error::{EstimateError, SignalRole, StructureChange};
-use crate::kernel::product;
+use crate::kernel::{is_zero, product};
 
 /// `signal = state x + sum over k of inputs[k] u^(k)`.
 #[derive(Clone, Debug)]
@@ -244,6 +244,21 @@ impl Couplings {
 
     /// How the transformations move when `E` and `F` do.
     pub fn directions(&self, d_e: &Mat<f64>, d_f: &Mat<f64>) -> CouplingDirections {
+        if is_zero(d_e) && is_zero(d_f) {
+            let (n_s, n_a) = (self.a.nrows(), self.nilpotent.nrows());
+            let square = |n: usize| Mat::zeros(n, n);
+            let (right, left) = (Mat::zeros(n_s, n_a), Mat::zeros(n_a, n_s));
+            return CouplingDirections {
+                e11: square(n_s),
+                f22: square(n_a),
+                d_dynamics: square(n_s),
+                d_nilpotent: square(n_a),
+                u12: right.clone(),
+                u21: left.clone(),
+                v12: right,
+                v21: left,
+            };
+        }
         let block = |p: &Mat<f64>, d: &Mat<f64>, q: &Mat<f64>| product(&product(p, d), q);
         let (e11, e12) = (block(&self.p_s, d_e, &self.q_s), block(&self.p_s, d_e, &self.q_a));
         let (e21, e22) = (block(&self.p_a, d_e, &self.q_s), block(&self.p_a, d_e, &self.q_a));

@@ -40,7 +40,10 @@ use faer::linalg::solvers::{PartialPivLu, Solve};
 use faer::{Mat, Scale};
 
 use crate::filter::{FilterModel, RunData, StepModel};
-use crate::kernel::{BLOCKED, add_product, add_scaled, dot, flat, matrix, semidefinite_factor, square, triangularize};
+use crate::kernel::{
+    BLOCKED, add_product, add_scaled, add_square_product, dot, flat, matrix, semidefinite_factor, solve_in_place,
+    square, triangularize,
+};
 pub(crate) use backwards::{LimitSlope, StretchRecord, StretchSlopes};
 pub(crate) use slope::{StretchSlope, Tangent};
 
@@ -223,7 +226,83 @@ impl Correction<'_> {
 }
 
 /// The covariance of predictions in the limit, by doubling.
+#[inline(always)]
 fn limit(model: &FilterModel, step_at: usize) -> Option<Mat<f64>> {
+    let n = model.n;
+    if n >= SMALL { limit_blocked(model, step_at) } else { limit_small(model, step_at) }
+}
+
+/// Rows up to which plain loops are faster than blocked products and factorizations.
+const SMALL: usize = 12;
+
+/// The same by plain loops, in a few places of memory.
+#[inline(always)]
+fn limit_small(model: &FilterModel, step_at: usize) -> Option<Mat<f64>> {
+    let n = model.n;
+    let size = n * n;
+    let step = &model.steps[step_at];
+    let mut memory = vec![0.0; 8 * size];
+    let mut parts = memory.chunks_exact_mut(size);
+    let [a, g, p, a_t, system, spread, gain, work] = std::array::from_fn(|_| parts.next().unwrap_or_default());
+    // V A beside V G.
+    let mut solved = vec![0.0; 2 * size];
+    for (i, row) in step.phi.chunks_exact(n).enumerate() {
+        (0..n).for_each(|j| a[j * n + i] = row[j]);
+    }
+    for row in &model.measurements {
+        for (column, &h) in g.chunks_exact_mut(n).zip(&row.h) {
+            add_scaled(column, h / row.variance, &row.h);
+        }
+    }
+    for noise in step.noise.chunks_exact(n) {
+        for (column, &x) in p.chunks_exact_mut(n).zip(noise) {
+            add_scaled(column, x, noise);
+        }
+    }
+    for _ in 0..MOST_DOUBLINGS {
+        system.fill(0.0);
+        add_square_product(system, g, p, n);
+        (0..n).for_each(|i| system[i * n + i] += 1.0);
+        solved[..size].copy_from_slice(a);
+        solved[size..].copy_from_slice(g);
+        solve_in_place(system, &mut solved, n);
+        let (va, vg) = solved.split_at(size);
+        for j in 0..n {
+            (0..n).for_each(|i| a_t[i * n + j] = a[j * n + i]);
+        }
+        // H gains A^T H V A, G gains A V G A^T.
+        spread.fill(0.0);
+        add_square_product(spread, p, va, n);
+        gain.fill(0.0);
+        add_square_product(gain, a_t, spread, n);
+        spread.fill(0.0);
+        add_square_product(spread, a, vg, n);
+        work.fill(0.0);
+        add_square_product(work, spread, a_t, n);
+        add_symmetric_part(g, work, n);
+        add_symmetric_part(p, gain, n);
+        spread.fill(0.0);
+        add_square_product(spread, a, va, n);
+        a.copy_from_slice(spread);
+        if (0..n).all(|i| gain[i * n + i].abs() <= 1e-16 * p[i * n + i].abs()) {
+            return p.iter().all(|x| x.is_finite()).then(|| matrix(p, n).to_owned());
+        }
+    }
+    None
+}
+
+/// `a += (b + b^T) / 2` for symmetric `a`.
+#[inline(always)]
+fn add_symmetric_part(a: &mut [f64], b: &[f64], n: usize) {
+    for j in 0..n {
+        for i in 0..n {
+            a[j * n + i] += 0.5 * (b[j * n + i] + b[i * n + j]);
+        }
+    }
+}
+
+/// The same with blocked products and factorizations.
+fn limit_blocked(model: &FilterModel, step_at: usize) -> Option<Mat<f64>> {
     let n = model.n;
     let step = &model.steps[step_at];
     let mut a = Mat::from_fn(n, n, |i, j| step.phi[i * n + j]);
@@ -541,6 +620,37 @@ fn least_squares(c: &[f64], n: usize, b: &[f64]) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::filter::FilterSpace;
+    use crate::state_space::SignalTerms;
+
+    /// The limit must be what one more sample leaves as it is: `P = Phi (P - P h h^T P / (h^T P h + r)) Phi^T + L L^T`.
+    #[test]
+    fn small_and_large_limits_stay_as_they_are() {
+        let mut rng = fastrand::Rng::with_seed(7);
+        for n in [1, 2, 5, 9] {
+            let mut random = |len: usize| -> Vec<f64> { (0..len).map(|_| rng.f64() - 0.5).collect() };
+            let step = StepModel {
+                phi: random(n * n),
+                inputs: Vec::new(),
+                noise: random(n * n),
+                d_phi: Vec::new(),
+                d_inputs: Vec::new(),
+                d_covariance: Vec::new(),
+            };
+            let h = Mat::from_fn(1, n, |_, j| 1.0 / (1.0 + j as f64));
+            let measured = SignalTerms { state: h.clone(), inputs: vec![Mat::zeros(1, 0)] };
+            let space = FilterSpace { measured, input: Mat::zeros(n, 0) };
+            let model = FilterModel::new(&space, &[], &[&[0.1]], vec![step]);
+            let (phi, noise) = (matrix(&model.steps[0].phi, n), matrix(&model.steps[0].noise, n));
+            for p in [limit_small(&model, 0).unwrap(), limit_blocked(&model, 0).unwrap()] {
+                let seen = &h * &p;
+                let spread = (&seen * h.transpose())[(0, 0)] + 0.1;
+                let after = &p - seen.transpose() * &seen * Scale(1.0 / spread);
+                let next = phi * after * phi.transpose() + noise * noise.transpose();
+                assert!((&next - &p).norm_max() < 1e-13 * p.norm_max(), "n = {n}");
+            }
+        }
+    }
 
     /// A covariance of low rank over a step, with noise of low rank: `S S^T` must be `Phi S S^T Phi^T + L L^T`.
     #[test]
