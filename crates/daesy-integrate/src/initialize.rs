@@ -499,10 +499,9 @@ impl Search<'_, '_> {
 
     /// A point beside another, the same on every machine.
     fn perturbed(&self, z: &[f64], by: f64, attempt: u32) -> Vec<f64> {
-        let moved = |(at, (value, scale)): (usize, (&f64, &f64))| {
-            value + by * scatter(at as u32, attempt) * value.abs().max(*scale)
-        };
-        z.iter().zip(&self.scales).enumerate().map(moved).collect()
+        let moved =
+            |((value, scale), key): ((&f64, &f64), &u32)| value + by * scatter(*key, attempt) * value.abs().max(*scale);
+        z.iter().zip(&self.scales).zip(&self.keys).map(moved).collect()
     }
 
     /// Evaluates rows and derivatives beside a point, at a time nearby, where what is demanded holds if such a point is
@@ -604,8 +603,8 @@ impl Search<'_, '_> {
         let problem = self.problem();
         let mut z = begin.to_vec();
         for (at, value) in z[..problem.n_states + problem.n_unknowns].iter_mut().enumerate() {
-            // Any direction will do, but the same on every machine.
-            let sign = if (at + attempt).is_multiple_of(2) { -1.0 } else { 1.0 };
+            // Any direction will do, but the same on every machine and in every form of the model.
+            let sign = if self.keys[at].wrapping_add(attempt as u32).is_multiple_of(2) { -1.0 } else { 1.0 };
             *value += sign * 0.07 * attempt as f64 * value.abs().max(0.3 * self.scales[at]);
         }
         self.solve_unknowns(&mut z);

@@ -65,6 +65,8 @@ pub(crate) struct Found {
 pub(crate) struct Search<'p, 's> {
     pub(crate) values: Values<'p, 's>,
     pub(crate) scales: Vec<f64>,
+    /// See [`Problem::keys`].
+    pub(crate) keys: Vec<u32>,
     pub(crate) options: InitializeOptions,
     pub(crate) residual: Vec<f64>,
     pub(crate) jacobian: Vec<f64>,
@@ -76,6 +78,7 @@ impl<'p, 's> Search<'p, 's> {
         let problem = values.problem;
         Self {
             scales: problem.scales(&values.parameters),
+            keys: problem.keys(),
             options,
             residual: vec![0.0; problem.n_rows()],
             jacobian: vec![0.0; problem.pattern.n_entries()],

@@ -228,6 +228,19 @@ impl<'s> Problem<'s> {
         label.map_or_else(Default::default, |label| (label.text, label.place))
     }
 
+    /// A number of each column that is a function of its name alone (FNV-1a [@fowler1991]). Searches that have to leave a
+    /// point in some direction take one by it, since the positions of variables differ between forms of a model, which
+    /// would find different roots: of `p^2 = 4` from 0, say.
+    pub(crate) fn keys(&self) -> Vec<u32> {
+        let description = self.system.description();
+        let quantities = description.states.iter().chain(&description.unknowns).map(|quantity| quantity.name.as_str());
+        let free = self.free.iter().map(|&parameter| description.parameters[parameter as usize].as_str());
+        let key = |name: &str| {
+            name.bytes().fold(0x811C_9DC5, |key: u32, byte| (key ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+        };
+        quantities.chain(free).map(key).collect()
+    }
+
     /// The matrix of a start is singular at a column.
     pub(crate) fn singular(&self, time: f64, column: Option<usize>) -> IntegrateError {
         let description = self.system.description();

@@ -610,3 +610,34 @@ fn a_curved_equation_of_one_unknown_is_solved_on_the_side_of_its_start() {
         assert!((table.column("x")[0] - start * 10.0).abs() < 1e-9, "{}", table.column("x")[0]);
     }
 }
+
+#[test]
+fn every_verb_takes_the_same_of_several_roots() {
+    // The search leaves guesses at which slopes are zero; another algebraic variable moves the positions of variables.
+    for (parameters, equation, rate) in [
+        ("p(fixed = false)", "p^2 = 4", "-p*k*x"),
+        ("p(fixed = false)", "p^2 = k + x", "-p*x"),
+        ("p(fixed = false, start = 1)", "p^3 - 3*p = 1", "-p*k*x"),
+        ("p(fixed = false, start = 2)", "(p - 2)^2 = 1", "-p*k*x"),
+    ] {
+        let model = format!(
+            "model Roots parameter Real k = 1; parameter Real {parameters}; Real x(start = 1, fixed = true), y;
+             initial equation {equation}; equation der(x) = {rate}; y = 2*x;
+             annotation(experiment(StopTime = 1, Interval = 0.25)); end Roots;"
+        );
+        let study = "[model]\nfile = \"model.mo\"\n[unknown]\nk = { start = 1, min = 0.5, max = 5 }\n[measurements]\n\
+                     x = { column = \"x\", std = 0.01 }\n[data]\nfile = \"d.csv\"\n";
+        let session = Session::with_model(&model);
+        let run = session.run(&["simulate", "model.mo", "-o", "d.csv"]);
+        assert_eq!(run.status, 0, "{}", run.stderr);
+        let session = session.with("study.toml", study);
+        let cost = |method: &str| {
+            let words = ["cost", "study.toml", "--grid", "k=1:1:1", "--json", "--method", method];
+            session.run(&words).json()["values"][0].as_f64().unwrap()
+        };
+        assert!(cost("output-error") < 1e-8, "{equation}: {}", cost("output-error"));
+        // Five values without an error, of standard deviation 0.01 each.
+        let best = -2.5 * (std::f64::consts::TAU * 1e-4).ln();
+        assert!((cost("ml") - best).abs() < 1e-3, "{equation}: {} for {best}", cost("ml"));
+    }
+}
