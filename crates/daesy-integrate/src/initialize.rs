@@ -11,11 +11,12 @@
 //! ```
 //!
 //! Which wishes of the classes 2 to 4 hold is a matter of ranks (`choice`): there is no compromise between two of them,
-//! and neither their sizes nor nominal values take part. Together with what is demanded they make a square system,
-//! which Newton's method solves (`newton`). The choice is made from structure, which is right at all points but special
-//! ones, and confirmed by numbers where the search begins; where these say that the square system is singular, a nearby
-//! point that satisfies the equations at a time nearby decides whether the place is special or the equations are. At a
-//! special place more wishes may hold than elsewhere, and do if there is such a start.
+//! and their sizes take no part; nominal values only where one moves another of its class a million times as far.
+//! Together with what is demanded they make a square system, which Newton's method solves (`newton`). The choice is
+//! made from structure, which is right at all points but special ones, and confirmed by numbers where the search
+//! begins; where these say that the square system is singular, a nearby point that satisfies the equations at a time
+//! nearby decides whether the place is special or the equations are. At a special place more wishes may hold than
+//! elsewhere, and do if there is such a start.
 //!
 //! Wishes that are independent may still ask for what no solution has: x = 2 on the unit circle. Then the start with
 //! the least change is taken, and wishes are added to it as long as solutions exist, classes one after the other.
@@ -34,6 +35,7 @@ use crate::block_solve::solve_by_blocks;
 use crate::culprit::{CONDITIONS, CONSTRAINTS, Culprit, RESIDUALS, find_culprit};
 use crate::equations::Surroundings;
 use crate::error::{EquationOff, IntegrateError, TriedValue};
+use crate::event_iteration::HybridStart;
 use choice::{Choice, choose_by_numbers, choose_by_structure};
 use newton::{Found, Search, Way, scatter};
 use problem::{Problem, Values};
@@ -105,6 +107,10 @@ const NEARBY: f64 = 1e-3;
 /// Wishes for start values hold if they are off by no more than this, relative to the sizes of their terms.
 const HOLDS: f64 = 1e-11;
 
+/// A free value that is off by no more than this, relative to its size, is meant to be the one that was written: a
+/// search that ends at a point without a value comes as near as the root of its tolerance.
+const APPROACHED: f64 = 1e-5;
+
 /// A row of which a step leaves a larger share is not linear.
 const CURVED: f64 = 1e-6;
 
@@ -150,11 +156,48 @@ pub(crate) fn initialize_from(
         let free = problem.free.iter().map(|&parameter| near.parameters[parameter as usize]);
         let begin: Vec<f64> = near.states.iter().chain(&near.unknowns).copied().chain(free).collect();
         if let Ok(started) = search.start(&given, &begin) {
+            search.judge(&started.z)?;
             return Ok(search.initialized(started));
         }
     }
     let started = search.start(&given, &given.clone()).or_else(|_| search.repair(&given))?;
+    search.judge(&started.z)?;
     Ok(search.initialized(started))
+}
+
+/// Which wishes of [`Part::Start`] count where a start was found, whatever values they ask for: those of the square
+/// system that structure chooses, or, where that is singular there and nearby, those that numbers choose. Where the
+/// equations are linear these are the ones with which the start was found.
+///
+/// Whoever starts a model by equations of another form asks here, so that a value that coefficients nearly determine is
+/// decided alike. `None` if so much hangs together that numbers are not asked.
+#[must_use]
+pub fn counting_wishes(
+    system: &dyn DaeSystem,
+    time: f64,
+    inputs: &[f64],
+    start: &HybridStart,
+    options: &InitializeOptions,
+) -> Option<Vec<bool>> {
+    let problem = Problem::new(system);
+    let HybridStart { initialized, modes } = start;
+    let around = Surroundings { time, parameters: &initialized.parameters, inputs, modes };
+    let free = problem.free.iter().map(|&parameter| initialized.parameters[parameter as usize]);
+    let z: Vec<f64> = initialized.states.iter().chain(&initialized.unknowns).copied().chain(free).collect();
+    let mut search = Search::new(Values::new(&problem, &around), options.clone());
+    let is_entry = search.entries(&z);
+    let mut choice = choose_by_structure(&problem, &is_entry);
+    if problem.n_cols() <= MAX_REPEATED {
+        search.evaluate(&z);
+        if !search.is_regular(&choice) {
+            search.evaluate_nearby(&z);
+            if !search.is_regular(&choice) {
+                choice = choose_by_numbers(&problem, &search.jacobian)?;
+            }
+        }
+        choice = search.without_long_levers(choice);
+    }
+    Some(choice.is_active[problem.n_demanded..].to_vec())
 }
 
 /// A start that was found.
@@ -181,6 +224,78 @@ impl Search<'_, '_> {
             iterations: found.iterations,
             residual: found.residual,
         }
+    }
+
+    /// Whether a point that a search has found is a start, whatever search it was: the one judgement of all verbs.
+    ///
+    /// With rows r, their terms `|dr/dz| |z|` and a point z' beside z, what is demanded must be small in units that do
+    /// not grow without bound where z comes near to a point at which r has no value:
+    ///
+    /// ```text
+    /// |r| <= 1e-3 max over columns of |dr/dz| |z|    or    |r| <= tolerance * sum over columns of |dr/dz|(z') max(|z|, nominal)
+    /// ```
+    ///
+    /// A row such as `der(c) + a/b` with a and b towards zero fails both; in units of its own derivatives, which are
+    /// about 1/b, whatever is left of it would vanish. And where free values are those that were written but for a small
+    /// rest, what is demanded must have a value without the rest as well: there the search came near to a start that
+    /// does not exist, as with `a*c/(b*c)` and c = 0.
+    fn judge(&mut self, z: &[f64]) -> Result<(), IntegrateError> {
+        let problem = self.problem();
+        self.evaluate(z);
+        let far: Vec<usize> = (0..problem.n_demanded).filter(|&row| self.is_far_off(row, z)).collect();
+        let is_near = (problem.n_demanded..problem.n_rows()).any(|row| self.is_nearly_met(row, z));
+        if is_near {
+            self.check_where_met(z)?;
+        }
+        if far.is_empty() {
+            return Ok(());
+        }
+        self.evaluate(z);
+        let residual = self.residual.clone();
+        let beside = self.perturbed(z, NEARBY, 1);
+        let time = self.beside_time();
+        self.evaluate(&beside);
+        self.values.time = time;
+        let limit = self.options.slack * self.options.tolerance;
+        let mut scales = vec![0.0; problem.n_rows()];
+        for row in far {
+            let unit = |entry: usize| {
+                let column = problem.pattern.columns[entry] as usize;
+                self.jacobian[entry].abs() * z[column].abs().max(self.scales[column])
+            };
+            let units: f64 = problem.pattern.row(row).map(unit).sum();
+            if units.is_finite() && residual[row].abs() > limit * units {
+                scales[row] = 1.0 / units.max(f64::MIN_POSITIVE);
+            }
+        }
+        if scales.iter().all(|scale| *scale == 0.0) {
+            return Ok(());
+        }
+        Err(inconsistent(problem, time, z, &residual, &scales))
+    }
+
+    /// Whether a wish holds but for a rest, where rows and derivatives were evaluated.
+    fn is_nearly_met(&self, row: usize, z: &[f64]) -> bool {
+        let problem = self.problem();
+        let rest = self.residual[row].abs();
+        problem.only_column(row).is_some_and(|column| {
+            let size = self.jacobian[problem.pattern.row(row).start].abs() * z[column].abs().max(self.scales[column]);
+            rest != 0.0 && rest <= APPROACHED * size
+        })
+    }
+
+    /// Refuses a point if what is demanded has no value where free values are exactly those that were written.
+    fn check_where_met(&mut self, z: &[f64]) -> Result<(), IntegrateError> {
+        let problem = self.problem();
+        let is_entry = self.entries(z);
+        let choice = choose_by_structure(problem, &is_entry);
+        self.evaluate(z);
+        let first_initial = problem.n_demanded - problem.system.pattern(Part::Initial).n_rows;
+        let is_met = |row: usize| row < problem.n_demanded || self.residual[row] == 0.0 || self.is_nearly_met(row, z);
+        let rows: Vec<usize> = (first_initial..problem.n_rows())
+            .filter(|&row| choice.is_active[row] && problem.only_column(row).is_some() && is_met(row))
+            .collect();
+        self.check_at(z, &rows, problem.n_demanded)
     }
 
     /// The given start values: of each column the first that an initial condition or a wish gives it alone.
@@ -380,7 +495,9 @@ impl Search<'_, '_> {
                 return self.start_by_numbers(&begin, given);
             }
         }
-        self.attempts(&choice, &begin, given)
+        let steady = self.without_long_levers(choice.clone());
+        let started = self.attempts(&steady, &begin, given);
+        if started.is_err() && steady != choice { self.attempts(&choice, &begin, given) } else { started }
     }
 
     /// At a special point a wish may hold whatever the others are, as y = 0 does with y = t x at t = 0, and take the
@@ -409,7 +526,21 @@ impl Search<'_, '_> {
         let demanded: Vec<bool> = (0..problem.n_rows()).map(|row| row < problem.n_demanded).collect();
         let residual = self.size(&self.residual, &demanded);
         let is_start = residual <= self.options.tolerance && self.are_wishes_settled(&z);
-        (is_start && self.keeps_silenced(&z, given)).then_some(Started { z, found: Found { iterations: 0, residual } })
+        let is_start = is_start && self.keeps_silenced(&z, given) && self.has_no_long_lever(&z);
+        is_start.then_some(Started { z, found: Found { iterations: 0, residual } })
+    }
+
+    /// Whether the wishes that do not hold would not hold either without long levers.
+    fn has_no_long_lever(&mut self, z: &[f64]) -> bool {
+        let problem = self.problem();
+        self.evaluate(z);
+        if (problem.n_demanded..problem.n_rows()).all(|row| self.holds(z, row)) || problem.n_cols() > MAX_REPEATED {
+            return true;
+        }
+        let is_entry = self.entries(z);
+        let choice = choose_by_structure(problem, &is_entry);
+        self.evaluate(z);
+        self.without_long_levers(choice.clone()) == choice
     }
 
     /// Whether columns that the modes at hand leave open have their given values. They are only where initial equations
@@ -617,12 +748,14 @@ impl Search<'_, '_> {
         let problem = self.problem();
         let time = self.values.time;
         let too_large = || problem.singular(time, None);
-        let mut choice = choose_by_numbers(problem, &self.jacobian).ok_or_else(too_large)?;
+        let choice = choose_by_numbers(problem, &self.jacobian).ok_or_else(too_large)?;
+        let mut choice = self.without_long_levers(choice);
         let mut last = None;
         for _ in 0..=MAX_REPETITIONS {
             let started = self.attempts(&choice, begin, given)?;
             self.evaluate_nearby(&started.z);
             let Some(next) = choose_by_numbers(problem, &self.jacobian) else { return Ok(started) };
+            let next = self.without_long_levers(next);
             if next == choice {
                 return Ok(started);
             }

@@ -43,7 +43,7 @@ mod unknowns;
 
 pub use error::{EquationOff, IntegrateError, TriedValue};
 pub use event_iteration::{HybridStart, initialize_with_events};
-pub use initialize::{InitializeOptions, Initialized, initialize};
+pub use initialize::{InitializeOptions, Initialized, counting_wishes, initialize};
 pub use jump::{Crossed, Crossing, JumpError, JumpRule};
 pub use linearization::{Linearization, linearize};
 pub use rows::{RowSink, TakeRows};

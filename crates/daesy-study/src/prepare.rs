@@ -14,12 +14,14 @@ use daesy_graph::flat::{FlatDae, VariableKind};
 use daesy_graph::foreign::Remembered;
 use daesy_graph::regular::RegularDae;
 use daesy_graph::{Environment, EvaluationError, Evaluator, Graph, Leaf, SourceMap, Span, VarId};
-use daesy_integrate::{HybridStart, InitializeOptions, Inputs, IntegrateError, initialize_with_events};
+use daesy_integrate::{
+    HybridStart, InitializeOptions, Inputs, IntegrateError, counting_wishes, initialize_with_events,
+};
 use daesy_structure::linearize::parameter_values;
 use daesy_structure::words::enumerate;
 use daesy_structure::{RegularizeError, condense, regularize};
 use daesy_system::{DaeSystem, EventLabel, GivenParameter, ParameterError, Part, Point, Watch};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::data::Data;
 use crate::diagnostic::Diagnostic;
@@ -405,6 +407,20 @@ impl Prepared {
         let mut inputs = vec![0.0; description.n_inputs];
         self.inputs.fill(time, true, &mut inputs);
         initialize_with_events(&self.system, time, &self.parameters, &inputs, options)
+    }
+
+    /// The names of the start values that count at the start of simulations; `None` if there is no start, or too much
+    /// hangs together to tell.
+    #[must_use]
+    pub fn counting_starts(&self, time: f64) -> Option<FxHashSet<String>> {
+        let start = self.start(time).ok()?;
+        let description = self.system.description();
+        let mut inputs = vec![0.0; description.n_inputs];
+        self.inputs.fill(time, true, &mut inputs);
+        let options = InitializeOptions::watched(&self.watch);
+        let counts = counting_wishes(&self.system, time, &inputs, &start, &options)?;
+        let names = description.start_conditions.iter().zip(counts).filter(|(_, counts)| *counts);
+        Some(names.map(|(condition, _)| condition.name.clone()).collect())
     }
 
     /// All observed quantities at the start.

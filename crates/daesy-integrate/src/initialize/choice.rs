@@ -11,6 +11,16 @@
 //! is the one that numbers make there: the chosen rows are independent, and a row that was turned down adds nothing to
 //! the structural rank, which bounds the rank. Where B is singular at a nearby generic point too, numbers decide by
 //! orthogonal reduction of the rows, in the same order.
+//!
+//! A value that coefficients nearly determine (`b = 1e-8 e` where e is written as well) is independent of what determines
+//! it, but whoever lets it hold moves the other one by its difference divided by 1e-8. With the chosen matrix B
+//!
+//! ```text
+//! S_jk = dz_j / dw_k,   B dz = e_k      in units of nominal values, wishes j and k of one class, k chosen, j not
+//! ```
+//!
+//! are these levers. They belong to the solutions of what is demanded, however that is written. Wishes are exchanged until
+//! no lever is larger than `LARGEST_LEVER`: |det B| grows by |S_jk| each time, so that this ends.
 
 use daesy_system::Pattern;
 
@@ -35,6 +45,16 @@ impl Choice {
             is_active[row] = true;
         }
         Self { rows, kept, is_active }
+    }
+
+    /// The same with one row for another.
+    pub(super) fn exchanged(&self, out: usize, into: usize) -> Self {
+        let mut exchanged = self.clone();
+        exchanged.rows.retain(|&row| row != out);
+        exchanged.rows.push(into);
+        exchanged.rows.sort_unstable();
+        (exchanged.is_active[out], exchanged.is_active[into]) = (false, true);
+        exchanged
     }
 
     /// Takes rows out that give the value of a single column, which has it already: it is kept then.

@@ -10,7 +10,7 @@
 //!
 //! where eps is there for rows that follow from others.
 
-use daesy_system::Part;
+use daesy_system::{Part, StartClass};
 
 use super::choice::{Choice, Square};
 use super::problem::{Problem, Values};
@@ -168,19 +168,26 @@ impl<'p, 's> Search<'p, 's> {
         if is_met && !(0..n_before).any(|row| self.is_far_off(row, z)) {
             return Ok(());
         }
+        self.check_at(z, &single, n_before)
+    }
+
+    /// Refuses a point if one of the first rows has no value where some rows, which are in one column each, are met
+    /// exactly, and so is what follows from them row by row.
+    pub(super) fn check_at(&mut self, z: &[f64], single: &[usize], n_checked: usize) -> Result<(), IntegrateError> {
+        let problem = self.problem();
         let mut exact = z.to_vec();
-        self.set_single(&mut exact, &single);
+        self.set_single(&mut exact, single);
         let known: Vec<usize> = single.iter().filter_map(|&row| problem.only_column(row)).collect();
         self.set_determined(&mut exact, &known);
         let mut residual = vec![0.0; problem.n_rows()];
         self.values.residual(&exact, &mut residual);
-        let refused = (0..problem.n_rows()).find(|&row| is_active[row] && !residual[row].is_finite());
+        let refused = residual[..n_checked].iter().position(|value| !value.is_finite());
         self.evaluate(z);
         refused.map_or(Ok(()), |row| Err(not_finite(problem, &self.values.around(), &exact, row)))
     }
 
     /// Whether what is left of a row is no rounding of its own terms.
-    fn is_far_off(&self, row: usize, z: &[f64]) -> bool {
+    pub(super) fn is_far_off(&self, row: usize, z: &[f64]) -> bool {
         let pattern = &self.problem().pattern;
         let terms = pattern.row(row).map(|entry| (self.jacobian[entry] * z[pattern.columns[entry] as usize]).abs());
         self.residual[row].abs() > FAR_OFF * terms.fold(0.0, f64::max)
@@ -345,6 +352,73 @@ impl<'p, 's> Search<'p, 's> {
         })
     }
 }
+
+impl Search<'_, '_> {
+    /// The choice with wishes exchanged until none moves another one of its class by more than a lever of
+    /// [`LARGEST_LEVER`] (`choice`), at the point where the Jacobian was taken.
+    pub(super) fn without_long_levers(&self, choice: Choice) -> Choice {
+        let mut choice = choice;
+        for _ in 0..MAX_EXCHANGES {
+            let Some((out, into)) = self.longest_lever(&choice) else { break };
+            choice = choice.exchanged(out, into);
+        }
+        choice
+    }
+
+    /// The wish k that was chosen and the wish j that was not with the largest `S_jk` of those that are too large.
+    fn longest_lever(&self, choice: &Choice) -> Option<(usize, usize)> {
+        let problem = self.problem();
+        let class = |row: usize| problem.classes[row - problem.n_demanded];
+        let square = choice.square(problem);
+        let mut place = vec![usize::MAX; problem.n_cols()];
+        square.columns.iter().enumerate().for_each(|(at, &column)| place[column] = at);
+        let left: Vec<(usize, usize)> = (problem.n_demanded..problem.n_rows())
+            .filter(|&row| !choice.is_active[row])
+            .filter_map(|row| Some((row, place[problem.only_column(row)?])))
+            .filter(|&(_, at)| at != usize::MAX)
+            .collect();
+        if left.is_empty() || square.columns.len() != choice.rows.len() {
+            return None;
+        }
+        let mut solver = LinearSolver::new(&square.pattern).ok()?;
+        solver.factor(&self.square_matrix(choice, &square)).ok()?;
+        let mut longest: Option<(f64, usize, usize)> = None;
+        for wanted in [StartClass::Differential, StartClass::Other, StartClass::Default] {
+            let left: Vec<(usize, usize)> = left.iter().copied().filter(|&(row, _)| class(row) == wanted).collect();
+            let chosen = choice.rows.iter().enumerate().filter(|&(_, &row)| row >= problem.n_demanded);
+            let chosen: Vec<(usize, usize)> =
+                chosen.map(|(at, &row)| (at, row)).filter(|&(_, row)| class(row) == wanted).collect();
+            if left.is_empty() || chosen.is_empty() {
+                continue;
+            }
+            let mut all = vec![0.0; choice.rows.len()];
+            chosen.iter().for_each(|&(at, _)| all[at] = scatter(at as u32, 3));
+            solver.solve(&mut all).ok()?;
+            if left.iter().all(|&(_, at)| all[at].abs() <= LARGEST_LEVER) {
+                continue;
+            }
+            for &(at, out) in &chosen {
+                let mut one = vec![0.0; choice.rows.len()];
+                one[at] = 1.0;
+                solver.solve(&mut one).ok()?;
+                for &(into, column) in &left {
+                    let lever = one[column].abs();
+                    if lever.is_finite() && lever > longest.map_or(LARGEST_LEVER, |known| known.0) {
+                        longest = Some((lever, out, into));
+                    }
+                }
+            }
+        }
+        longest.map(|(_, out, into)| (out, into))
+    }
+}
+
+/// A written value that moves another one of its class by more than this, in units of their nominal values, is as good
+/// as determined by it.
+const LARGEST_LEVER: f64 = 1e6;
+
+/// Wishes that are exchanged at most.
+const MAX_EXCHANGES: usize = 50;
 
 /// A balanced matrix whose inverse has larger entries is singular for the purposes of a start.
 const LARGEST_INVERSE: f64 = 1e10;

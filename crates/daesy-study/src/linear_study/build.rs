@@ -6,6 +6,7 @@ use daesy_graph::flat::{FlatDae, VariableKind};
 use daesy_graph::{ExprId, Graph, Leaf, LinearExtractor, Span, Substitution, VarId};
 use daesy_structure::parameters::order_parameters;
 use daesy_structure::{RegularizeError, regularize};
+use rustc_hash::FxHashSet;
 
 use super::computed::with_computed;
 use super::parametric::{Elimination, EliminationProblem, ParametricMatrix, Symbols, Term};
@@ -15,6 +16,7 @@ use crate::diagnostic::Diagnostic;
 use crate::failure::Failure;
 use crate::inputs::{derivatives_available, find_breaks, find_breaks_between};
 use crate::load::{Loaded, quantity_expression};
+use crate::prepare::{DataUse, Prepared, Purpose, prepare, start_time};
 use crate::problem::{Linearity, Problem, Record, study_of};
 use crate::study::{Disturbance, DisturbanceProcess, InitialMode, InputSource, Matrix, Quantity, Study};
 use daesy_structure::linearize::{CoefficientExpressions, LinearModel, parameter_values};
@@ -70,7 +72,24 @@ pub fn build_linear_study(
     let mut builder = Builder::new(&bound, study, problem, model)
         .map_err(|finding| vec![Diagnostic::resolve(&finding, &loaded.flat.sources)])?;
     let read = read_quantities(&mut builder.symbols.graph, &loaded.flat, study).map_err(in_study)?;
+    builder.counting = counting_starts(loaded, problem);
     Ok(builder.build(&read, wanted).map_err(|refusal| in_study(refusal.findings))?)
+}
+
+/// The start values that count when the model is simulated with the parameters where a search begins. They are taken
+/// here too, so that a value that coefficients nearly determine is dropped by all methods or by none. Empty where
+/// start values are not taken as written, or a simulation has no start: then ranks decide alone.
+fn counting_starts(loaded: &Loaded, problem: &Problem) -> FxHashSet<String> {
+    if loaded.study.as_ref().is_none_or(|study| study.initial.mode != InitialMode::Model) {
+        return FxHashSet::default();
+    }
+    let names = prepare(loaded, Purpose { data: DataUse::Optional, ..Purpose::SIMULATION }).ok().and_then(|prepared| {
+        let given: Vec<(VarId, f64)> = problem.unknown_variables().into_iter().zip(problem.start()).collect();
+        let parameters = prepared.parameters_at(&given).ok()?;
+        let time = start_time(loaded, prepared.data.as_deref());
+        Prepared { parameters, ..prepared }.counting_starts(time)
+    });
+    names.unwrap_or_default()
 }
 
 /// Findings about the model.
@@ -197,6 +216,8 @@ struct Builder<'a> {
     /// Columns of the model's inputs among the known ones.
     known_column: Vec<Option<usize>>,
     n_known: usize,
+    /// Names of the start values that come before all others.
+    counting: FxHashSet<String>,
 }
 
 /// The finding for every unknown that nothing depends on.
@@ -268,7 +289,8 @@ impl<'a> Builder<'a> {
                 })
             })
             .collect();
-        Ok(Self { flat, study, problem, model, symbols, expressions, theta, known_column, n_known })
+        let counting = FxHashSet::default();
+        Ok(Self { flat, study, problem, model, symbols, expressions, theta, known_column, n_known, counting })
     }
 
     fn term(&mut self, expr: ExprId) -> Term {
@@ -690,7 +712,7 @@ impl<'a> Builder<'a> {
                 wished.push((2, column, zero, variable.name.clone()));
             }
         }
-        wished.sort_by_key(|entry| entry.0);
+        wished.sort_by_key(|entry| (!self.counting.contains(&entry.3), entry.0));
         let mut rows = Vec::new();
         if mode == InitialMode::Model {
             rows = self.initial_equations(processes)?;
