@@ -81,7 +81,7 @@ pub fn simulate_with_sensitivities(
 }
 
 /// The same with every row after what jumps at its time, as a measured value is that after the input was set, and after
-/// the clock has ticked.
+/// the clock has ticked; but for the start, where the row is the first one of a simulation.
 ///
 /// # Errors
 /// As [`simulate_with_sensitivities`].
@@ -148,6 +148,8 @@ fn sensitive(
         reading,
         Simulation::begin(start, options.output_times.len(), description.observed.len()),
     );
+    // The start is a row before what happens there, as the first row of a simulation.
+    walk.read(&mut record);
     if !has_events || walk.happen(&Cause::Fixed, &mut record)? != Course::Ends {
         walk.walk(&mut record)?;
     }

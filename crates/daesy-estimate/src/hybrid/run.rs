@@ -240,7 +240,8 @@ impl<'f> Walk<'f> {
                 return Err(HybridError::Ended { time: grid.start });
             }
             let weight = 1.0 / self.n_points() as f64;
-            Ok(Particle { weight, at: leg.end, components, observed: self.observed_of(&leg.observed) })
+            // A sample at the start is of what is there before anything happens.
+            Ok(Particle { weight, at: leg.end, components, observed: self.observed_of(&leg.observed_before) })
         };
         let particles: Vec<Particle> =
             (0..self.n_points()).into_par_iter().map(start).collect::<Result<_, HybridError>>()?;

@@ -398,11 +398,12 @@ impl<'a> PredictionProblem<'a> {
         Ok(prediction)
     }
 
-    /// Observed quantities of a trajectory at samples.
+    /// Observed quantities of a trajectory at samples: at the start its first row, later what is there after a jump.
     pub(super) fn sampled(&self, samples: &[f64], run: &Simulation) -> Result<Vec<f64>, PointRefusal> {
         let mut values = Vec::with_capacity(samples.len() * self.observed.len());
         for &sample in samples {
-            let last = run.times.partition_point(|&time| time <= sample);
+            let is_start = run.times.first().is_some_and(|&start| sample <= start);
+            let last = if is_start { 1 } else { run.times.partition_point(|&time| time <= sample) };
             if last == 0 || run.times[last - 1] < sample {
                 let time = run.termination.as_ref().map_or(f64::NAN, |termination| termination.time);
                 return Err(PointRefusal::Ended { time });

@@ -268,15 +268,16 @@ impl<'e> Block<'e> {
         let node = self.layout.nodes.len() - 1;
         self.inputs.copy_from_slice(self.experiment.table.first());
         self.fill_signals(node, 0.0, disturbances);
-        if self.stops().begins_with_switch {
-            self.late = self.gap(start_time);
-        }
-        self.lanes.start(start_time + self.late * self.experiment.grid.step);
+        self.lanes.start(start_time);
         self.update_scales(0);
         let tolerance = 1e-6 * self.experiment.grid.step;
         let n_first = self.experiment.grid.samples.partition_point(|&time| time <= start_time + tolerance);
         for sample in 0..n_first {
             self.take_sample(sample, start_time);
+        }
+        if self.stops().begins_with_switch {
+            self.late = self.gap(start_time);
+            self.lanes.start(start_time + self.late * self.experiment.grid.step);
         }
     }
 

@@ -941,7 +941,7 @@ impl<'a> Builder<'a> {
             let has_rates = !self.is_steps(value);
             signals.push(self.path(value, if has_rates { n_rates } else { 0 }));
         }
-        (Timeline::new(signals, breaks), known)
+        (Timeline::new(signals, known.len(), breaks), known)
     }
 
     fn path(&mut self, value: ExprId, n_rates: usize) -> Signal {

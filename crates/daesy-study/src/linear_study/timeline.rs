@@ -83,6 +83,9 @@ enum By {
     Ends,
     /// From values inside: at an end a derivative may be infinite, as that of a root is.
     Values,
+    /// From values and derivatives at the start itself, where a simulation has its first row: a function of time in the
+    /// model that turns right after it, such as `if time > 0 then 1 else 0`, still has the value before.
+    Start,
 }
 
 /// A stretch of time on which all inputs are polynomials.
@@ -99,6 +102,10 @@ pub(crate) struct Timeline {
     pub signals: Vec<Signal>,
     /// Times at which functions of time break, ascending.
     pub breaks: Vec<f64>,
+    /// Signals before this are inputs, those from here on functions of time in the model.
+    n_known: usize,
+    /// Whether experiments begin where the model does, and not in the middle of a record.
+    begins: bool,
     degree: usize,
     /// By experiment.
     spans: Vec<Vec<Stretch>>,
@@ -119,12 +126,13 @@ fn hermite(n_rates: usize) -> Vec<Vec<f64>> {
 }
 
 impl Timeline {
-    pub fn new(signals: Vec<Signal>, mut breaks: Vec<f64>) -> Self {
+    pub fn new(signals: Vec<Signal>, n_known: usize, mut breaks: Vec<f64>) -> Self {
         let degree = signals.iter().map(Signal::degree).max().unwrap_or(0);
         breaks.retain(|time| time.is_finite());
         breaks.sort_by(f64::total_cmp);
         breaks.dedup();
-        Self { signals, breaks, degree, spans: Vec::new(), times: Vec::new(), too_rough: None }
+        let (spans, times) = (Vec::new(), Vec::new());
+        Self { signals, breaks, n_known, begins: true, degree, spans, times, too_rough: None }
     }
 
     /// The same inputs with other samples of the columns, one experiment, and impulses after a time only.
@@ -139,6 +147,8 @@ impl Timeline {
         Self {
             signals: self.signals.iter().enumerate().map(signal).collect(),
             breaks: self.breaks.clone(),
+            n_known: self.n_known,
+            begins: after == f64::NEG_INFINITY,
             degree: self.degree,
             spans: Vec::new(),
             times: Vec::new(),
@@ -178,10 +188,11 @@ impl Timeline {
         points.sort_by(f64::total_cmp);
         points.dedup();
         let mut spans: Vec<Stretch> = Vec::new();
-        let empty = |time: f64| Stretch { from: time, to: time, by: By::Ends };
-        // An impulse right at the start acts before everything else.
-        if kicks.iter().any(|kick| kick.0 == start) {
-            spans.push(empty(start));
+        // An impulse right at the start acts before everything else, and what turns right after the start has not turned.
+        let has_kick = kicks.iter().any(|kick| kick.0 == start);
+        if has_kick || self.begins && self.is_break(start) {
+            let by = if self.begins { By::Start } else { By::Ends };
+            spans.push(Stretch { from: start, to: start, by });
         }
         for pair in points.windows(2) {
             let whole = Whole::new(self, symbols, theta, pair[0], pair[1]);
@@ -189,7 +200,7 @@ impl Timeline {
                 self.too_rough.get_or_insert(time);
             }
         }
-        spans.push(empty(last));
+        spans.push(Stretch { from: last, to: last, by: By::Ends });
         let n_inputs = self.signals.len();
         let segments: Vec<Segment> = spans
             .iter()
@@ -208,9 +219,8 @@ impl Timeline {
             .iter()
             .map(|&time| {
                 let first = spans.partition_point(|span| span.from < time);
-                let is_kick = time == start && time != last && spans.get(first).is_some_and(|span| span.to == time);
                 let is_last = time == last && spans[first].to == time && first + 1 < spans.len();
-                first + usize::from(is_kick || is_last)
+                first + usize::from(if time == start { has_kick } else { is_last })
             })
             .collect();
         let at = self.spans.len();
@@ -230,11 +240,16 @@ impl Timeline {
         experiment
     }
 
+    fn is_break(&self, time: f64) -> bool {
+        // The two zeros are the same time.
+        let time = time + 0.0;
+        self.breaks.binary_search_by(|candidate| (candidate + 0.0).total_cmp(&time)).is_ok()
+    }
+
     /// Times at breaks are read a little inside of the segment.
     fn read_time(&self, time: f64, is_from: bool) -> f64 {
         let nudge = 1e-12 * time.abs().max(1e-3);
-        let is_break = self.breaks.binary_search_by(|candidate| candidate.total_cmp(&time)).is_ok();
-        match (is_break, is_from) {
+        match (self.is_break(time), is_from) {
             (false, _) => time,
             (true, true) => time + nudge,
             (true, false) => time - nudge,
@@ -247,14 +262,14 @@ impl Timeline {
         let (n, h) = (rates.len(), to - from);
         let at = |time: f64| -> Vec<f64> { rates.iter().map(|&rate| symbols.evaluate(rate, theta, time)).collect() };
         if h == 0.0 {
-            let mut c = at(self.read_time(from, true));
+            let mut c = at(if by == By::Start { from } else { self.read_time(from, true) });
             // Where a derivative is infinite, the function has a value all the same.
             c[1..].iter_mut().filter(|rate| !rate.is_finite()).for_each(|rate| *rate = 0.0);
             return c;
         }
         let factorial = |k: usize| (1..=k).map(|i| i as f64).product::<f64>();
         match by {
-            By::Ends => {
+            By::Ends | By::Start => {
                 let mut c = at(self.read_time(from, true));
                 let end = at(self.read_time(to, false));
                 let scaled: Vec<f64> = (0..n).map(|j| c[j] * h.powi(j as i32)).collect();
@@ -300,6 +315,8 @@ impl Timeline {
         let mut all = vec![0.0; spans.len() * width];
         for (input, signal) in self.signals.iter().enumerate() {
             for (segment, &stretch) in spans.iter().enumerate() {
+                let is_input = input < self.n_known && stretch.by == By::Start;
+                let stretch = if is_input { Stretch { by: By::Ends, ..stretch } } else { stretch };
                 let c = match (signal, unknown) {
                     (Signal::Column { hold, samples, curvatures }, None) => {
                         let curvatures = curvatures.get(experiment).map_or(&[][..], |list| &list[..]);
@@ -330,8 +347,11 @@ impl Timeline {
         }
         // What is constant between breaks is read between them: at their ends it may have a value of its own, as
         // `sign` has.
-        let Stretch { from, to, .. } = stretch;
-        let time = if to > from { 0.5 * (from + to) } else { self.read_time(from, true) };
+        let time = match stretch {
+            Stretch { from, by: By::Start, .. } => from,
+            Stretch { from, to, .. } if to > from => 0.5 * (from + to),
+            Stretch { from, .. } => self.read_time(from, true),
+        };
         vec![symbols.evaluate(rates[0], theta, time)]
     }
 

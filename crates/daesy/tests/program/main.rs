@@ -22,6 +22,7 @@ mod limits;
 mod linearization;
 mod misled;
 mod mistakes;
+mod one_start;
 mod posterior;
 mod prediction;
 mod problems;

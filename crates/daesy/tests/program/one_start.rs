@@ -1,0 +1,148 @@
+//! A start means the same on every road: which written values hold, what a sample there is of, and whether there is one.
+
+use crate::session::{Run, Session, codes, finding};
+
+/// The cost of a parameter at its own value, from samples `(t, value)` of one variable with a standard deviation of one.
+fn cost(model: &str, (parameter, value): (&str, f64), measured: &str, samples: &[(f64, f64)], method: &str) -> Run {
+    let study = format!(
+        "[model]\nfile = \"model.mo\"\n[unknown]\n{parameter} = {{ start = {value:e} }}\n\
+         [measurements]\n{measured} = {{ column = \"y\", std = 1 }}\n[data]\nfile = \"data.csv\"\n"
+    );
+    let rows: String = samples.iter().map(|(t, y)| format!("{t:e},{y:e}\n")).collect();
+    let session = Session::with_model(model).with("study.toml", &study).with("data.csv", &format!("t,y\n{rows}"));
+    let grid = format!("{parameter}={value:e}:{value:e}:1");
+    session.run(&["cost", "study.toml", "--json", "--method", method, "--grid", &grid])
+}
+
+/// The root of the mean square error of a road at the truth.
+fn error(model: &str, parameter: (&str, f64), measured: &str, samples: &[(f64, f64)], method: &str) -> f64 {
+    let run = cost(model, parameter, measured, samples, method);
+    assert_eq!(run.status, 0, "{method}: {}", run.stderr);
+    let value = run.json()["values"][0].as_f64().unwrap();
+    // log L = -n log(2 pi) / 2 - sum e^2 / 2
+    let likely = |value: f64| -2.0 * value / samples.len() as f64 - (2.0 * std::f64::consts::PI).ln();
+    let square = if method == "ml" { likely(value) } else { value };
+    square.max(0.0).sqrt()
+}
+
+const METHODS: [&str; 3] = ["output-error", "ml", "pem"];
+
+/// Two nodes over a capacitor, of which one is as good as shorted by the conductance G.
+fn shorted(conductance: f64) -> String {
+    format!(
+        "model Shorted
+  parameter Real G = {conductance:e};
+  Real a(start = 0), b(start = 3), e(start = 2.8);
+  Real i;
+equation
+  i = 3e-4 + 0.012*(b - e - 0.15);
+  1e-6*(der(b) - der(a)) = a/1000;
+  1e-6*(der(a) - der(b)) = G*b + 0.01*i - 6/9000;
+  -2e-6*der(e) = e/9000 - i;
+  annotation(experiment(StopTime = 0.01, Interval = 0.0005));
+end Shorted;
+"
+    )
+}
+
+#[test]
+fn a_start_value_that_coefficients_nearly_determine_is_decided_alike() {
+    let mut n_dropped = 0;
+    for conductance in [4.5e-4, 4.5, 4.5e3, 4.5e5] {
+        let model = shorted(conductance);
+        let session = Session::with_model(&model);
+        let table = session.run(&["simulate", "model.mo"]).table();
+        let (times, [a, b, e]) = (table.column("t"), ["a", "b", "e"].map(|name| table.column(name)));
+        // The equations of both nodes add up to a constraint: 0 = a/1000 + G b + 0.01 i - 6/9000.
+        let terms = [a[0] / 1000.0, conductance * b[0], 0.01 * (3e-4 + 0.012 * (b[0] - e[0] - 0.15)), -6.0 / 9000.0];
+        let size = terms.iter().fold(0.0f64, |size, term| size.max(term.abs()));
+        assert!(terms.iter().sum::<f64>().abs() < 1e-9 * size, "G = {conductance}: {terms:?}");
+        let document = session.run(&["simulate", "model.mo", "--json"]).json();
+        assert!(codes(&document).contains(&"start-changed"), "{document}");
+        n_dropped += usize::from((b[0] - 3.0).abs() > 1.0);
+        for (name, column) in [("a", &a), ("b", &b), ("e", &e)] {
+            let samples: Vec<(f64, f64)> = times.iter().copied().zip(column.iter().copied()).collect();
+            let size = column.iter().fold(0.0f64, |size, value| size.max(value.abs()));
+            for method in METHODS {
+                let off = error(&model, ("G", conductance), name, &samples, method);
+                assert!(off <= 1e-5 * size + 1e-7, "`{name}` with G = {conductance} by {method}: {off:e} of {size:e}");
+            }
+        }
+    }
+    assert!(n_dropped > 0);
+}
+
+/// `u` turns right after the start.
+fn turning(equations: &str) -> String {
+    format!(
+        "model Turning
+  parameter Real k = 1;
+  Real x, u, y;
+equation
+  u = if time > 0 then 2 else 5;
+  y = x + u;
+  {equations}
+  annotation(experiment(StopTime = 1, Interval = 0.1));
+end Turning;
+"
+    )
+}
+
+#[test]
+fn a_sample_at_the_start_is_of_the_first_row_of_a_simulation() {
+    // x' = k (u - x) from 1, and from the rest under what u is before it turns.
+    let from_one = turning("der(x) = k*(u - x);\ninitial equation\n  x = 1;");
+    let from_rest = turning("der(x) = k*(u - x);\ninitial equation\n  der(x) = 0;");
+    let curved = turning("der(x) = k*(u - x) + 1e-12*x^3;\ninitial equation\n  x = 1;");
+    for (model, start) in [(from_one, 1.0), (from_rest, 5.0), (curved, 1.0)] {
+        let later = |t: f64| 2.0 + (start - 2.0) * (-t).exp() + 2.0;
+        let samples: Vec<(f64, f64)> = (0..=10u32)
+            .map(|row| 0.1 * f64::from(row))
+            .map(|t| (t, if t == 0.0 { start + 5.0 } else { later(t) }))
+            .collect();
+        let simulated = Session::with_model(&model).run(&["simulate", "model.mo"]).table();
+        assert!((simulated.column("y")[0] - samples[0].1).abs() < 1e-9);
+        for method in METHODS {
+            let off = error(&model, ("k", 1.0), "y", &samples, method);
+            assert!(off < 1e-5, "{model} by {method}: {off:e}");
+        }
+    }
+}
+
+#[test]
+fn a_start_that_is_only_approached_is_refused_on_every_road() {
+    // Quotients of two numbers that are zero at the start, by written, free and fixed values.
+    let quotients = [
+        "Real a, b, c(start = 1);\nequation\n der(c) = -k*a/b;",
+        "Real a, b, c(start = 1, fixed = true), p = a*c, q = b*c;\nequation\n der(c) = -k*p/q;",
+        "Real a(start = 1), b(start = 2), c, p = a*c, q = b*c;\nequation\n der(c) = -k*p/q;",
+        "Real a(start = 1), b(start = 2), c(start = 0, fixed = true), p = a*c, q = b*c;\nequation\n der(c) = -k*p/q;",
+        "Real a, b, c, p = a*c, q = b*c;\nequation\n der(c) = -k*p/q;",
+    ];
+    let samples: Vec<(f64, f64)> = (0..=10u32).map(|row| (0.1 * f64::from(row), 0.0)).collect();
+    for quotient in quotients {
+        let model =
+            format!("model M\n  parameter Real k = 1;\n  {quotient}\n  der(a) = c - a;\n  der(b) = 1 - b;\nend M;\n");
+        let study = |method: &str| {
+            format!(
+                "[model]\nfile = \"model.mo\"\n[random]\nk = {{ uniform = {{ mean = 1, relative = 1e-6 }} }}\n\
+                 [uq]\nmethod = \"{method}\"\ndegree = 1\nsamples = 4\nvalidation = 0\n"
+            )
+        };
+        let mut runs = vec![("simulate", Session::with_model(&model).run(&["simulate", "model.mo", "--json"]))];
+        for method in ["monte-carlo", "collocation", "galerkin"] {
+            let session = Session::with_model(&model).with("study.toml", &study(method));
+            runs.push((method, session.run(&["uq", "study.toml", "--json"])));
+        }
+        for method in METHODS {
+            runs.push((method, cost(&model, ("k", 1.0), "a", &samples, method)));
+        }
+        for (road, run) in runs {
+            assert_ne!(run.status, 0, "{road} of {model}");
+            let document = run.json();
+            let code = if METHODS.contains(&road) { "no-consistent-start" } else { "not-finite" };
+            let message = finding(&document, code)["message"].as_str().unwrap();
+            assert!(message.contains("has no finite value at t = 0"), "{road}: {message}");
+        }
+    }
+}
