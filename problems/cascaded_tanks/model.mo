@@ -46,7 +46,10 @@ model CascadedTanks "A pump fills an upper tank, which runs into a lower one; bo
   parameter Real area = 1 "Area of the upper tank over that of the lower";
   parameter Real share = 0.8 "Share of the overflow that reaches the lower tank";
   input Real u(unit="V") "Pump voltage";
+  parameter Real film(unit="V") = 0 "What the sensor shows too much while it is wet";
   input Real leak(unit="V/s") "Water that comes and goes unseen";
+  input Real spill "How the share of the overflow that reaches the lower tank changes";
+  input Real wet "1 while water clings to the sensor";
   output Real y(unit="V") "Measured level of the lower tank";
   Tank upper "Upper tank";
   Tank lower "Lower tank";
@@ -55,7 +58,7 @@ model CascadedTanks "A pump fills an upper tank, which runs into a lower one; bo
   Weir edge1 "Edge of the upper tank";
   Weir edge2(edge=10, c=1) "Edge of the lower tank";
   Inflow supply(rate=pump*u) "Pump";
-  Inflow falling(rate=area*(hole1.rate + share*edge1.rate) + leak) "Water from above";
+  Inflow falling(rate=area*(hole1.rate + (share + spill)*edge1.rate) + leak) "Water from above";
 equation
   connect(supply.port, upper.port);
   connect(hole1.upper, upper.port);
@@ -63,6 +66,6 @@ equation
   connect(falling.port, lower.port);
   connect(hole2.upper, lower.port);
   connect(edge2.upper, lower.port);
-  y = lower.level;
+  y = lower.level + film*wet;
   annotation (experiment(StopTime=4092, Interval=4));
 end CascadedTanks;
