@@ -33,19 +33,27 @@ pub(crate) fn flat(a: &Mat<f64>) -> Vec<f64> {
 }
 
 /// Eight partial sums, then their sum.
+///
+/// Here and below loops count: adapters of iterators are not always inlined into code for other instructions, and a call
+/// among sums that are kept in registers costs more than the sums.
 #[inline(always)]
 pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
     let n = a.len().min(b.len());
     let (a, a_rest) = a[..n].as_chunks::<8>();
     let (b, b_rest) = b[..n].as_chunks::<8>();
+    let n_chunks = a.len().min(b.len());
+    let (a, b) = (&a[..n_chunks], &b[..n_chunks]);
     let mut sums = [0.0; 8];
-    for (a, b) in a.iter().zip(b) {
+    for k in 0..n_chunks {
+        let (a, b) = (&a[k], &b[k]);
         for i in 0..8 {
             sums[i] += a[i] * b[i];
         }
     }
-    for (sum, (a, b)) in sums.iter_mut().zip(a_rest.iter().zip(b_rest)) {
-        *sum += a * b;
+    let n_rest = a_rest.len().min(b_rest.len()).min(8);
+    let (a, b) = (&a_rest[..n_rest], &b_rest[..n_rest]);
+    for i in 0..n_rest {
+        sums[i] += a[i] * b[i];
     }
     ((sums[0] + sums[4]) + (sums[2] + sums[6])) + ((sums[1] + sums[5]) + (sums[3] + sums[7]))
 }
@@ -53,8 +61,10 @@ pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
 /// `y += factor x`
 #[inline(always)]
 pub(crate) fn add_scaled(y: &mut [f64], factor: f64, x: &[f64]) {
-    for (y, x) in y.iter_mut().zip(x) {
-        *y += factor * x;
+    let n = y.len().min(x.len());
+    let (y, x) = (&mut y[..n], &x[..n]);
+    for i in 0..n {
+        y[i] += factor * x[i];
     }
 }
 
@@ -65,8 +75,8 @@ pub(crate) fn add_product(y: &mut [f64], a: &[f64], x: &[f64]) {
     if n == 0 {
         return;
     }
-    for (column, &x) in a.chunks_exact(n).zip(x) {
-        add_scaled(y, x, column);
+    for k in 0..(a.len() / n).min(x.len()) {
+        add_scaled(y, x[k], &a[k * n..(k + 1) * n]);
     }
 }
 

@@ -594,9 +594,12 @@ impl Block {
 /// Adds columns times values; columns without a value are those of samples that do not matter.
 #[inline(always)]
 fn add_columns(sums: &mut [f64; STRIP], columns: &[[f64; STRIP]], values: &[f64]) {
-    for (column, &value) in columns.iter().zip(values) {
-        for (sum, x) in sums.iter_mut().zip(column) {
-            *sum += value * x;
+    let n = columns.len().min(values.len());
+    let (columns, values) = (&columns[..n], &values[..n]);
+    for k in 0..n {
+        let (column, value) = (&columns[k], values[k]);
+        for i in 0..STRIP {
+            sums[i] += value * column[i];
         }
     }
 }
