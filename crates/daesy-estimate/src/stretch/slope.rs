@@ -35,9 +35,9 @@
 use faer::linalg::solvers::{PartialPivLu, Solve};
 use faer::{Mat, Scale};
 
-use super::{Block, Steady};
+use super::{Block, SMALL, Steady};
 use crate::filter::{FilterModel, RunData};
-use crate::kernel::{add_product, dot, trace_of_product};
+use crate::kernel::{add_product, add_scaled, add_square_product, dot, flat, trace_of_product};
 
 /// Blocks that are worked on as one product.
 const CHUNK: usize = 64;
@@ -239,6 +239,10 @@ impl<'a> Limit<'a> {
 
 /// `X = A X A^T + R` for several `R`; `None` if it does not converge.
 pub(super) fn sums_of_powers(a: &Mat<f64>, mut sums: Vec<Mat<f64>>) -> Option<Vec<Mat<f64>>> {
+    let n = a.nrows();
+    if n < SMALL {
+        return small_sums_of_powers(a, &sums);
+    }
     let mut power = a.clone();
     for _ in 0..MOST_DOUBLINGS {
         let mut is_over = true;
@@ -255,6 +259,43 @@ pub(super) fn sums_of_powers(a: &Mat<f64>, mut sums: Vec<Mat<f64>>) -> Option<Ve
             return Some(sums.iter().map(|sum| symmetric_sum(sum) * Scale(0.5)).collect());
         }
         power = &power * &power;
+    }
+    None
+}
+
+/// The same by plain loops, in a few places of memory.
+fn small_sums_of_powers(a: &Mat<f64>, sums: &[Mat<f64>]) -> Option<Vec<Mat<f64>>> {
+    let n = a.nrows();
+    let mut power = flat(a);
+    let mut sums: Vec<Vec<f64>> = sums.iter().map(flat).collect();
+    let (mut power_t, mut half, mut more) = (vec![0.0; n * n], vec![0.0; n * n], vec![0.0; n * n]);
+    // Comparisons with NaN keep it.
+    let larger = |largest: f64, x: &f64| if x.abs() > largest || x.is_nan() { x.abs() } else { largest };
+    let largest = |a: &[f64]| a.iter().fold(0.0f64, larger);
+    for _ in 0..MOST_DOUBLINGS {
+        for j in 0..n {
+            (0..n).for_each(|i| power_t[i * n + j] = power[j * n + i]);
+        }
+        let mut is_over = true;
+        for sum in &mut sums {
+            half.fill(0.0);
+            add_square_product(&mut half, &power, sum, n);
+            more.fill(0.0);
+            add_square_product(&mut more, &half, &power_t, n);
+            add_scaled(sum, 1.0, &more);
+            let size = largest(&more);
+            if !size.is_finite() {
+                return None;
+            }
+            is_over &= size <= 1e-17 * largest(sum);
+        }
+        if is_over {
+            let entry = |sum: &[f64], i: usize, j: usize| 0.5 * (sum[j * n + i] + sum[i * n + j]);
+            return Some(sums.iter().map(|sum| Mat::from_fn(n, n, |i, j| entry(sum, i, j))).collect());
+        }
+        half.fill(0.0);
+        add_square_product(&mut half, &power, &power, n);
+        std::mem::swap(&mut power, &mut half);
     }
     None
 }
@@ -407,7 +448,7 @@ impl Steady {
                 information[(a, b)] += 2.0 * variances * n_samples as f64 - correction.information[(a, b)];
             }
         }
-        let dp = limits.iter().map(crate::kernel::flat).collect();
+        let dp = limits.iter().map(flat).collect();
         let is_finite = gradient.iter().all(|x| x.is_finite());
         is_finite.then_some(StretchSlope { gradient, information, end: Tangent { dx: walked.dx, dp }, ds, dk })
     }
@@ -541,7 +582,7 @@ impl Walk<'_> {
             d_kept: Vec::new(),
         };
         let stacked = Mat::from_fn(lanes * rows, columns, |i, j| self.d_maps[i / rows].whole[(i % rows, j)]);
-        let power = crate::kernel::flat(&self.map.power);
+        let power = flat(&self.map.power);
         let mut x = x.to_vec();
         for first in (0..n_blocks).step_by(CHUNK) {
             let n_here = CHUNK.min(n_blocks - first);
