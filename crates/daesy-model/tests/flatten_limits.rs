@@ -48,7 +48,9 @@ fn texts_that_double_end_at_a_limit() {
 #[test]
 fn components_that_double_end_at_a_limit() {
     let components = doubled(40, "Real x = 1;", |part| format!("{part} a, b;"));
-    refused_by_limit(&components, "P.M40", "memory");
+    refused_by_limit(&components, "P.M40", "scalar variables");
+    // 2^20 of them are no more than there may be, but too many for the memory.
+    refused_by_limit(&components, "P.M20", "memory");
     let recursive = "model A parameter Integer n = 40; A a(n = n - 1) if n > 0; A b(n = n - 1) if n > 0; end A;";
     refused_by_limit(recursive, "A", "memory");
 }
@@ -134,4 +136,20 @@ end P;"
     assert_balanced(&flattened(&model("")).unwrap(), 3 * 3334);
     let error = flattened(&model("for i in 1:100000 loop for j in 1:100000 loop end for; end for;")).unwrap_err();
     assert!(error.findings.iter().any(|one| one.code == "limit" && one.message.contains("work")), "{error}");
+}
+
+#[test]
+fn classes_that_double_their_components_are_refused_before_they_are_made() {
+    let chain = |n: usize| doubled(n, "Real x = 1;", |part| format!("{part} a, b;"));
+    let within = |depth: usize| {
+        format!(
+            "model A parameter Integer n = {depth}; A a(n = n - 1) if n > 0; A b(n = n - 1) if n > 0; Real x = 1; end A;"
+        )
+    };
+    assert_balanced(&flat(&chain(9), "P.M9"), 1 << 9);
+    assert_balanced(&flat(&within(8), "A"), (1 << 9) - 1);
+    let mut library = Library::new();
+    library.add_text("test.mo", &within(40));
+    let error = flatten(&library, "A", &FlattenOptions::default()).unwrap_err();
+    assert!(error.findings[0].message.contains("inside components of the same class"), "{error}");
 }

@@ -24,6 +24,9 @@ pub(crate) const PASS: usize = 10;
 /// Units of work of a component, beside its elements and expressions.
 pub(crate) const COMPONENT: usize = 60;
 
+/// Components inside components of the same class: a class that holds itself twice doubles their number at every depth.
+pub(crate) const MAX_WITHIN_THEMSELVES: usize = 100_000;
+
 /// Units of work of a call of a function, beside its statements and arguments.
 pub(crate) const CALL: usize = 20;
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use daesy_graph::{Finding, Span, VarId};
 use smallvec::SmallVec;
 
-use super::budget::COMPONENT;
+use super::budget::{COMPONENT, MAX_WITHIN_THEMSELVES};
 use super::class::{ClassUse, Core, Elem, ElemKind};
 use super::expr::{Ctx, Variability};
 use super::modifier::{Access, Layer, Layers};
@@ -184,6 +184,7 @@ impl<'a> Flattener<'a> {
         }
         let layers = class_use.layers();
         let core = self.specialize(class_use.class, &layers)?;
+        self.check_least_size(core)?;
         let root = self.push_node(NodeId::NONE, Name::new(""), NodeKind::Busy);
         self.root = root;
         let inherited = Inherited { is_top: true, ..Inherited::default() };
@@ -249,6 +250,13 @@ impl<'a> Flattener<'a> {
             self.set_kind(node, NodeKind::Failed);
             return Err(self.error_help("recursive-model", span, message, "a model cannot have itself as a component"));
         }
+        if self.is_within_itself(node, class) {
+            self.n_within_themselves += 1;
+            if self.n_within_themselves > MAX_WITHIN_THEMSELVES {
+                let what = "the number of components inside components of the same class";
+                return Err(self.limit(what, MAX_WITHIN_THEMSELVES, span));
+            }
+        }
         self.expand(class)?;
         self.keep_bytes(path.len(), span)?;
         self.check_class(class);
@@ -280,6 +288,18 @@ impl<'a> Flattener<'a> {
         }
         self.depth -= 1;
         result
+    }
+
+    /// Whether a component of a class is inside another one of the same class.
+    fn is_within_itself(&self, node: NodeId, class: ClassId) -> bool {
+        let mut at = self.node(node).parent;
+        while at.is_some() {
+            match &self.node(at).kind {
+                NodeKind::Complex(complex) if complex.class == class => return true,
+                _ => at = self.node(at).parent,
+            }
+        }
+        false
     }
 
     /// Makes a node if it is not made yet, and follows outer components to their inner ones.

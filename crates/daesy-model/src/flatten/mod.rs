@@ -37,6 +37,7 @@ mod function;
 mod impure;
 mod instance;
 mod iterate;
+mod least_size;
 mod lookup;
 mod modifier;
 mod native;
@@ -204,6 +205,7 @@ pub(crate) struct Flattener<'a> {
     auto_inner: FxHashMap<Name, NodeId>,
     root: NodeId,
     depth: usize,
+    n_within_themselves: usize,
     evaluating: Vec<instance::PrimId>,
     // Results.
     graph: Graph,
@@ -273,6 +275,7 @@ impl<'a> Flattener<'a> {
             auto_inner: FxHashMap::default(),
             root: NodeId::NONE,
             depth: 0,
+            n_within_themselves: 0,
             evaluating: Vec::new(),
             graph: Graph::default(),
             variables: Vec::new(),
