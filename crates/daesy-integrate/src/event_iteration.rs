@@ -23,6 +23,9 @@ const MAX_ROUNDS: usize = 200;
 /// Rounds of the inner iteration after which relations change one at a time.
 const SIMULTANEOUS_ROUNDS: usize = 12;
 
+/// So many variables are named that change without end.
+const MOST_NAMED: usize = 6;
+
 /// The round of the inner iteration in which all combinations of the relations that keep changing are tried, and how
 /// many such relations there may be.
 const COMBINATION_ROUND: usize = 40;
@@ -318,7 +321,9 @@ pub fn initialize_with_events(
             let changed = settler.adopt(&mut modes, &wanted, share, 0.0) || has_other_past;
             if !changed && found.is_some() && is_done {
                 settler.check_before(time, &before)?;
-                settler.check_wanted(time, &wanted)?;
+                settler
+                    .check_wanted(time, &wanted)
+                    .map_err(|error| settler.grown(time, &wanted, round).unwrap_or(error))?;
                 break;
             }
             if !changed || round % 4 == 3 || round == 0 || is_one_at_a_time || found.is_some() {
@@ -461,10 +466,19 @@ impl<'s> EventLoop<'s> {
         }
     }
 
+    /// Discrete variables that have no value, or one that is too large, after many rounds: they determine each other,
+    /// and each round led farther away.
+    fn grown(&self, time: f64, wanted: &[f64], round: usize) -> Option<IntegrateError> {
+        let lost = self.events.discrete.iter().zip(wanted);
+        let lost = lost.filter(|(discrete, value)| !value.is_finite() || value.abs() > discrete.largest);
+        let names = lost.map(|(discrete, _)| discrete.name.clone()).take(MOST_NAMED).collect();
+        (round > SIMULTANEOUS_ROUNDS).then_some(IntegrateError::Unsettled { time, names, place: String::new() })
+    }
+
     fn unsettled(&self, time: f64, modes: &[f64], wanted: &[f64]) -> IntegrateError {
         let events = self.events;
         let (mut names, mut place) = (Vec::new(), String::new());
-        for (at, _) in wanted.iter().enumerate().filter(|&(at, &value)| modes[at] != value).take(6) {
+        for (at, _) in wanted.iter().enumerate().filter(|&(at, &value)| modes[at] != value).take(MOST_NAMED) {
             let label = if at < events.discrete.len() {
                 names.push(events.discrete[at].name.clone());
                 continue;

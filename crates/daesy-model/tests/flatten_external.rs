@@ -187,3 +187,17 @@ fn tables_written_out_give_the_same_numbers() {
         }
     }
 }
+
+#[test]
+fn an_external_object_that_nothing_reads_is_told() {
+    let text = "model M
+      class Thing extends ExternalObject;
+        function constructor input Real a; output Thing t; external \"C\" t = make(a); end constructor;
+        function destructor input Thing t; external \"C\" unmake(t); end destructor;
+      end Thing;
+      model Part Thing thing = Thing(3); Real x = time; end Part;
+      Part part; end M;";
+    let flat = flat(text, "M");
+    assert_eq!(flat.findings.iter().map(|one| one.code).collect::<Vec<_>>(), ["unread-object"]);
+    assert!(flat.findings[0].message.contains("`part.thing`"), "{:?}", flat.findings);
+}

@@ -222,9 +222,21 @@ fn integers_that_do_not_fit_are_refused() {
         ("  parameter Integer a = 4000000000;\n  parameter Integer b = a*a;", 3),
         ("  parameter Integer a = 9223372036854775807;\n  Integer b = a + 1;", 3),
         ("  Real y[3] = {i for i in 9007199254740993:9007199254740995};", 2),
+        // Where a Real is computed of them, too.
+        ("  parameter Integer n = 4000000000;\n  parameter Real q = n*n;", 3),
+        ("  parameter Integer n = 4000000000;\n  Real y = time + n*n*1.0;", 3),
+        ("  parameter Integer n = 4000000000;\n  Real y = time + sqrt(n*n);", 3),
+        ("  parameter Integer n = 4000000000;\n  Real y = time + (n*n - n*n + 1);", 3),
     ] {
         refused_at(&format!("model M\n{declaration}\n  Real x = time;\nend M;"), "M", "integer-range", line);
     }
+}
+
+#[test]
+fn integers_that_just_fit_are_the_nearest_reals() {
+    // 3037000499^2 = 9223372030926249001 < 2^63, the next square is larger.
+    flat("model M parameter Integer n = 3037000499; Real y = time + n*n; end M;", "M");
+    refused_at("model M\n parameter Integer n = 3037000500;\n Real y = time + n*n;\nend M;", "M", "integer-range", 3);
 }
 
 #[test]

@@ -77,16 +77,7 @@ pub fn split_discrete(flat: &FlatDae) -> Result<DiscreteSplit, Vec<Finding>> {
         );
     }
     for column in matching.unmatched_variables() {
-        let variable = &flat.variables[wanted[column as usize].index()];
-        findings.push(
-            Finding::error(
-                "too-few-equations",
-                variable.span,
-                format!("nothing determines the discrete variable `{}`", variable.name),
-            )
-            .with_names([&variable.name])
-            .with_help("give it an equation, or assign it in a when-clause"),
-        );
+        findings.push(undetermined(flat, wanted[column as usize], &mut reach));
     }
     if !findings.is_empty() {
         return Err(findings);
@@ -106,6 +97,32 @@ pub fn split_discrete(flat: &FlatDae) -> Result<DiscreteSplit, Vec<Finding>> {
         return Err(findings);
     }
     Ok(DiscreteSplit { is_continuous, equations: order_by_need(flat, equations) })
+}
+
+/// Says that a discrete variable has no equation of its own, with the first equation that it is in.
+fn undetermined(flat: &FlatDae, var: VarId, reach: &mut Reach) -> Finding {
+    let variable = &flat.variables[var.index()];
+    let name = &variable.name;
+    let mut mentions = |expr: ExprId| {
+        reach.depends_on(&flat.graph, expr, |leaf| matches!(leaf, Leaf::Var { var: read, .. } if read == var))
+    };
+    match flat.equations.iter().find(|equation| mentions(equation.lhs) || mentions(equation.rhs)) {
+        Some(equation) => {
+            let message = format!("no equation is solved for the discrete variable `{name}`");
+            Finding::error("too-few-equations", variable.span, message)
+                .with_label(equation.span, "an equation of several discrete variables is not solved for one of them")
+                .with_help(format!(
+                    "write it with `{name}` alone on one side; discrete variables that determine each other are only found \
+                     by putting in one after the other"
+                ))
+        }
+        None => {
+            let message = format!("nothing determines the discrete variable `{name}`");
+            Finding::error("too-few-equations", variable.span, message)
+                .with_help("give it an equation, or assign it in a when-clause")
+        }
+    }
+    .with_names([name])
 }
 
 /// Says that a discrete variable is given a value that changes between events, where it would not be seen.

@@ -536,7 +536,7 @@ impl<'a> Flattener<'a> {
         let mut scalars = self.numeric(value, &format!("`{name}`"), span)?;
         let is_integer = scalars.ty == Type::Integer;
         if !matches!(name, "abs" | "integer") {
-            self.as_reals(&mut scalars);
+            self.as_reals(&mut scalars, span)?;
         }
         scalars.ty = match name {
             "abs" => scalars.ty,

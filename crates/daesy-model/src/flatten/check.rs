@@ -679,6 +679,27 @@ impl<'a> Flattener<'a> {
         self.check_fits(parent, wanted, elem.name, elem.span)
     }
 
+    /// External objects that nothing reads are not made, whatever their constructors would do.
+    pub(crate) fn tell_unread_objects(&mut self) {
+        let unread: Vec<(NodeId, Span)> = (0..self.nodes.len() as u32)
+            .map(NodeId)
+            .filter_map(|id| match &self.node(id).kind {
+                NodeKind::Object(object) if object.value.borrow().is_none() => Some((id, object.span)),
+                _ => None,
+            })
+            .collect();
+        for (id, span) in unread {
+            let node = self.node(id);
+            let parent = self.complex(node.parent).map_or_else(String::new, |parent| parent.path.to_string());
+            let name = Self::child_path(&parent, self.node(id).name);
+            let message = format!("nothing reads the external object `{name}`: it is not made");
+            let finding = Finding::note("unread-object", span, message)
+                .with_help("what its constructor would do outside of the model is not done")
+                .with_names([name]);
+            self.report(finding);
+        }
+    }
+
     /// Checks of the finished list of variables.
     pub(crate) fn check_variables(&mut self) {
         self.check_constraints();

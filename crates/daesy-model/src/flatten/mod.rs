@@ -665,6 +665,7 @@ impl<'a> Flattener<'a> {
         if self.n_errors > 0 {
             return Err(Refused);
         }
+        self.tell_unread_objects();
         let model = self.classes[class.0 as usize].full.to_string();
         let description = self.classes[class.0 as usize].ast.and_then(|ast| ast.description.clone());
         let experiment = self.classes[class.0 as usize].ast.map(read_experiment).unwrap_or_default();

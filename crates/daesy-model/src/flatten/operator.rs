@@ -153,8 +153,8 @@ impl Flattener<'_> {
         let is_integer = left.ty == Type::Integer && right.ty == Type::Integer && !matches!(op, Op::Div | Op::Pow);
         let ty = if is_integer { Type::Integer } else { Type::Real };
         if !is_integer {
-            self.as_reals(&mut left);
-            self.as_reals(&mut right);
+            self.as_reals(&mut left, span)?;
+            self.as_reals(&mut right, span)?;
         }
         self.elementwise(op, left, right, ty, is_elementwise, &what, span).map(Value::Scalars)
     }
@@ -436,7 +436,7 @@ impl Flattener<'_> {
         Ok(match value {
             Value::Scalars(mut scalars) => {
                 if *ty == Type::Real {
-                    self.as_reals(&mut scalars);
+                    self.as_reals(&mut scalars, span)?;
                 }
                 scalars.ty = ty.clone();
                 Value::Scalars(scalars)

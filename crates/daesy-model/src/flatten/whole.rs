@@ -8,8 +8,9 @@
 
 use daesy_graph::flat::{Assertion, LARGEST_INTEGER};
 use daesy_graph::intrinsic::Intrinsic;
+use daesy_graph::traverse::Leaf;
 use daesy_graph::whole::{Whole, WholeError};
-use daesy_graph::{BinaryOp as Op, ExprId, Node, Span, UnaryOp};
+use daesy_graph::{BinaryOp as Op, ExprId, Node, Span, UnaryOp, VariableKind};
 use rustc_hash::FxHashMap;
 
 use super::instance::PrimId;
@@ -175,15 +176,71 @@ impl<'a> Flattener<'a> {
         Ok(())
     }
 
-    /// Integers as Reals: the nearest doubles.
-    pub(crate) fn as_reals(&mut self, scalars: &mut Scalars) {
-        if scalars.ty == Type::Integer {
-            for item in &mut scalars.items {
-                if let Some(Whole::Constant(number)) = self.graph.as_whole(*item) {
-                    *item = self.graph.number(number as f64);
-                }
+    /// Integers as Reals: the nearest doubles. Those that may need more than 64 bits are refused where their parameters
+    /// say that they do, and have no value where they do when the model runs.
+    pub(crate) fn as_reals(&mut self, scalars: &mut Scalars, span: Span) -> Res<()> {
+        if scalars.ty != Type::Integer {
+            return Ok(());
+        }
+        for item in &mut scalars.items {
+            if let Some(Whole::Constant(number)) = self.graph.as_whole(*item) {
+                *item = self.graph.number(number as f64);
+            } else if self.may_overflow(*item) {
+                *item = self.fitting(*item, span)?;
+            } else if !self.integer_range_of(*item, 0).is_exact() {
+                *item = self.fitting_branches(*item, 0, span)?;
             }
         }
+        Ok(())
+    }
+
+    /// A conditional Integer whose branches have a value only if they fit: which one counts is not known here.
+    fn fitting_branches(&mut self, item: ExprId, depth: usize, span: Span) -> Res<ExprId> {
+        if self.may_overflow(item) {
+            return Ok(self.pair(item, 0, span)?[0]);
+        }
+        let Node::Select { condition, then, otherwise } = self.graph.node(item) else { return Ok(item) };
+        if depth > DEEPEST {
+            return Ok(item);
+        }
+        let then = self.fitting_branches(then, depth + 1, span)?;
+        let otherwise = self.fitting_branches(otherwise, depth + 1, span)?;
+        Ok(self.graph.select(condition, then, otherwise))
+    }
+
+    /// Whether an operation on Integers may need more than 64 bits.
+    fn may_overflow(&mut self, item: ExprId) -> bool {
+        let is_operation = match self.graph.node(item) {
+            Node::Binary { op, .. } => whole_of(op).is_some_and(|whole| whole != Whole::Compare),
+            Node::Unary { op, .. } => matches!(op, UnaryOp::Neg | UnaryOp::Abs),
+            _ => self.is_paired(item),
+        };
+        let range = self.integer_range_of(item, 0);
+        is_operation && (range.low <= Range::ALL.low || range.high >= Range::ALL.high)
+    }
+
+    /// An Integer that may need more than 64 bits as a Real, which has a value only if it does not.
+    fn fitting(&mut self, item: ExprId, span: Span) -> Res<ExprId> {
+        let [exact, _] = self.pair(item, 0, span)?;
+        if self.peek(exact).is_none() {
+            let what = self.peek(item).map_or_else(|| "of this expression".to_owned(), |value| value.to_string());
+            return Err(self.no_integer(WholeError::Overflow, &what, span));
+        }
+        let mut leaves = Vec::new();
+        self.reach.leaves(&self.graph, &[item], &mut leaves);
+        let is_parameter = |leaf: &Leaf| match *leaf {
+            Leaf::Var { var, order: 0 } => {
+                matches!(self.variables[var.index()].kind, VariableKind::Parameter | VariableKind::Constant)
+            }
+            _ => false,
+        };
+        if leaves.iter().all(is_parameter) && !self.reads_locals(&[item]) {
+            return Ok(item);
+        }
+        let least = self.graph.number(i64::MIN as f64);
+        let condition = self.graph.binary(Op::GreaterEqual, exact, least);
+        self.assert_fits(exact, condition, span);
+        Ok(exact)
     }
 
     /// Integers that are given to a place that holds a double only: too large ones have no value when the model runs,
@@ -283,7 +340,7 @@ impl<'a> Flattener<'a> {
         self.reach = reach;
         let mut known = FxHashMap::default();
         for leaf in leaves {
-            let daesy_graph::traverse::Leaf::Var { var, order: 0 } = leaf else { return Some(0.0) };
+            let Leaf::Var { var, order: 0 } = leaf else { return Some(0.0) };
             let id = self.var_prims[var.index()];
             if self.evaluating.contains(&id) {
                 return Some(0.0);
@@ -402,11 +459,16 @@ impl<'a> Flattener<'a> {
 
     /// A comparison of numbers that overflow is neither true nor false.
     fn assert_compared(&mut self, item: ExprId, span: Span) {
+        let least = self.graph.number(-1.0);
+        let condition = self.graph.binary(Op::GreaterEqual, item, least);
+        self.assert_fits(item, condition, span);
+    }
+
+    /// Asserts a condition that holds unless an Integer overflows, where it is computed.
+    fn assert_fits(&mut self, item: ExprId, mut condition: ExprId, span: Span) {
         if self.reads_locals(&[item]) {
             return;
         }
-        let least = self.graph.number(-1.0);
-        let mut condition = self.graph.binary(Op::GreaterEqual, item, least);
         let guards: Vec<ExprId> = self.functions.path.iter().chain(&self.functions.when).copied().collect();
         for guard in guards {
             let negated = self.graph.not(guard);

@@ -225,6 +225,8 @@ fn an_integer_that_does_not_fit_is_told_while_the_model_runs() {
         // Held by a variable, in a Real, in a comparison, and in a loop of a function.
         (format!("{grows} y = 1;"), "integer-range", 3),
         (format!("{large} y = k*k*k - k*k*k + 1;"), "not-finite", 3),
+        (format!("{large} y = k*k*k*1.0;"), "not-finite", 3),
+        (format!("{large} y = time*(if time > 0.2 then k*k*k else 1);"), "not-finite", 3),
         (format!("{large} y = if k*k*k > k*k then 1 else 2;"), "assertion", 1),
         ("Integer k = if time > 0.5 then 40 else 1; equation y = f(k);".to_owned(), "not-finite", 3),
     ] {
@@ -234,6 +236,21 @@ fn an_integer_that_does_not_fit_is_told_while_the_model_runs() {
         );
         let found = codes(&model, &["simulate", "model.mo"], status);
         assert!(found.contains(&code.to_owned()), "{found:?} for {model}");
+    }
+}
+
+#[test]
+fn integers_that_determine_each_other_are_refused_with_the_reason() {
+    let model = |equations: &str| format!("model M\n Integer a, b;\nequation\n {equations}\nend M;");
+    let told = |equations: &str| Session::with_model(&model(equations)).run(&["simulate", "model.mo"]).stderr;
+    for equations in ["a + b = 3; a - b = 1;", "a + b = 3; b = 1;"] {
+        let told = told(equations);
+        assert!(told.contains("no equation is solved for the discrete variable `a`"), "{told}");
+    }
+    // Put in one after the other, these grow or alternate without end.
+    for equations in ["a = 2*b - 1; b = a + 2;", "a = 3 - b; b = a - 1;"] {
+        let told = told(equations);
+        assert!(told.contains("event-unsettled") && told.contains("`a`, `b` change without end"), "{told}");
     }
 }
 
