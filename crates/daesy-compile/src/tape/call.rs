@@ -112,7 +112,7 @@ impl fmt::Debug for Call {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Interpreter, TapeBuilder, TapeOptions, Value};
+    use crate::{Executor, Interpreter, TapeBuilder, TapeOptions, Value};
     use std::sync::Arc;
 
     /// Inputs that become constants do so for functions too: 1, 10, 100, .. times the arguments tell where each came
@@ -137,11 +137,11 @@ mod tests {
                 let n_constants = tape.constants().len();
                 let interpreter = Interpreter::new(tape.with_constants_for_inputs(first));
                 let mut memory = interpreter.memory(3);
-                for at in 0..first {
-                    memory.input_mut(at).fill(inputs[at]);
-                }
-                for at in first..inputs.len() {
-                    memory.set_constant(n_constants + at - first, inputs[at]);
+                for (at, &value) in inputs.iter().enumerate() {
+                    match at.checked_sub(first) {
+                        Some(constant) => memory.set_constant(n_constants + constant, value),
+                        None => memory.input_mut(at).fill(value),
+                    }
                 }
                 interpreter.execute(&mut memory).unwrap();
                 assert_eq!(memory.output(0), [expected; 3], "{order:?} from {first}");

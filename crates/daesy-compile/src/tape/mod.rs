@@ -180,7 +180,7 @@ impl Tape {
         for instruction in &self.instructions {
             let own = [instruction.a, instruction.b, instruction.c];
             let operands = match instruction.opcode {
-                Opcode::Call => &self.calls[instruction.a.raw() as usize].arguments(),
+                Opcode::Call => self.calls[instruction.a.raw() as usize].arguments(),
                 opcode => &own[..opcode.n_operands()],
             };
             operands.iter().filter_map(|operand| operand.as_slot()).for_each(|slot| is_read[slot as usize] = true);

@@ -1120,11 +1120,12 @@ fn a_pipe_of_constant_velocity_delays() {
 #[test]
 fn what_leaves_a_pipe_is_right_where_no_state_reads_it() {
     type Entered = fn(f64) -> f64;
+    type Case<'a> = (&'a str, &'a str, &'a str, Entered, &'a dyn Fn(f64) -> f64);
     let wave: Entered = |t| (6.0 * t).sin();
     let square: Entered = |t| t * t;
     // With x' = 1 + 6 t, what leaves at t entered at (sqrt(1 + 12 (x(t) - 1)) - 1)/6.
     let late = |t: f64| ((1.0 + 12.0 * (t + 3.0 * t * t - 1.0)).max(0.0).sqrt() - 1.0) / 6.0;
-    let cases: [(&str, &str, &str, Entered, &dyn Fn(f64) -> f64); 5] = [
+    let cases: [Case<'_>; 5] = [
         ("2", "(y0, y1) = spatialDistribution(sin(6*time), 0, x, true, {0, 1}, {0, 0})", "y1", wave, &|t| t - 0.5),
         ("-2", "(y0, y1) = spatialDistribution(0, sin(6*time), x, false, {0, 1}, {0, 0})", "y0", wave, &|t| t - 0.5),
         ("0.5", "(y0, y1) = spatialDistribution(time^2, 0, x, true, {0, 1}, {0, 0})", "y1", square, &|t| t - 2.0),
