@@ -137,6 +137,10 @@ pub fn check(loaded: &Loaded) -> Check {
                 told.iter().any(from)
             };
             check.diagnostics.retain(|diagnostic| !goes_on(diagnostic));
+            // Where the solution has no limit at the start, it is not kept.
+            if judged.no_start.iter().any(|diagnostic| diagnostic.code == "special-start") {
+                told.retain(|finding| finding.code != "special-start");
+            }
             check.diagnostics.append(&mut judged.no_start);
             check.diagnostics.extend(told.iter().map(|finding| Diagnostic::resolve(finding, &loaded.flat.sources)));
             check.verdict = Some(judged.verdict);

@@ -188,7 +188,10 @@ impl StartReport {
             return Err(NoStart::Open);
         }
         let purpose = Purpose { data: DataUse::Optional, ..Purpose::SIMULATION };
-        let mut prepared = prepare(loaded, purpose).map_err(|_| NoStart::Open)?;
+        let mut prepared = prepare(loaded, purpose).map_err(|failure| {
+            let is_of_start = failure.diagnostics().iter().any(|one| one.code == "special-start");
+            if is_of_start { NoStart::Refused(failure) } else { NoStart::Open }
+        })?;
         prepared.parameters = prepared.parameters_at(given).map_err(|_| NoStart::Open)?;
         let mut all: Option<Self> = None;
         let n_experiments = if loaded.has_data() { loaded.n_experiments() } else { 0 };

@@ -238,7 +238,10 @@ impl StudyInputs {
     ) -> Result<Self, Vec<Diagnostic>> {
         let mut parameter_of = vec![f64::NAN; loaded.flat.variables.len()];
         for (var, &value) in parameters.variables.iter().zip(parameters.values) {
-            parameter_of[var.index()] = value;
+            // A model that was rewritten may have more parameters than the study can name.
+            if let Some(place) = parameter_of.get_mut(var.index()) {
+                *place = value;
+            }
         }
         let mut reading = Reading {
             loaded,

@@ -24,6 +24,7 @@ pub mod prepare;
 mod presampling;
 pub mod problem;
 pub mod source;
+mod special_start;
 pub mod start_point;
 pub mod stochastic;
 pub mod structure_map;

@@ -15,13 +15,13 @@ use daesy_structure::straighten::{
 };
 use daesy_structure::verify::{doubtful_blocks, is_leading_regular, singular_blocks};
 use daesy_structure::{RegularizeError, regularize};
-use daesy_system::DaeSystem as _;
 use rustc_hash::FxHashSet;
 
 use crate::diagnostic::Diagnostic;
 use crate::failure::Failure;
 use crate::load::Loaded;
 use crate::prepare::{Changing, LOST, Prepared, Relations, Road, start_time, unregular};
+use crate::special_start::{moving_limit, start_at_limits};
 use crate::start_point::{start_point, start_point_of};
 use crate::study::QuantityValue;
 
@@ -445,88 +445,22 @@ fn rewrite_prepared(
         return Ok(None);
     }
     if is_special && start.is_some() {
-        let stop = study_stop_time(loaded, time);
-        let compiled = if is_new { road.compiled(&new.flat).ok() } else { None };
+        let refused = |finding: Finding| Failure::Input(vec![Diagnostic::resolve(&finding, &loaded.flat.sources)]);
+        let span = study_stop_time(loaded, time) - time;
         let written = new.flat.clone();
-        start_at_limits(&mut new.flat, compiled.as_ref().unwrap_or(prepared), time, stop);
+        start_at_limits(&mut new.flat, road, time, span).map_err(refused)?;
         if road.purpose.changing != Changing::Nothing
-            && let Some(moved) = with_other_values(loaded, &written, MOVED[0])
-            && let Ok(other) = road.compiled(&moved)
+            && let Some(kept) = with_other_values(loaded, &new.flat, MOVED[0])
+            && let Some(mut own) = with_other_values(loaded, &written, MOVED[0])
         {
-            let mut limits = moved;
-            start_at_limits(&mut limits, &other, time, stop);
-            if let Some(refusal) = moving_limit(&new.flat, &limits, time) {
-                return Err(Failure::Input(vec![Diagnostic::resolve(&refusal, &loaded.flat.sources)]));
+            start_at_limits(&mut own, road, time, span).map_err(refused)?;
+            if let Some(refusal) = moving_limit(&kept, &own, road, time) {
+                return Err(refused(refusal));
             }
         }
         new.findings.push(special_start(&loaded.flat, time));
     }
     Ok(Some(new))
-}
-
-/// Distances from a special start at which solutions are looked at, as fractions of the run.
-const NEAR: [f64; 5] = [1.0 / 256.0, 1.0 / 512.0, 1.0 / 1024.0, 1.0 / 2048.0, 1.0 / 4096.0];
-
-/// How well the limit must be determined, relative to what is extrapolated.
-const SETTLED: f64 = 1e-6;
-
-/// Lets what nobody gave a start value begin at the limit of solutions beside a special start.
-///
-/// At t_0 + h the equations determine all unknowns, with the start values that the user gave: v(h). Where v has a power
-/// series at h = 0, the polynomial through v(h_0), .., v(h_4), h_k = h_0/2^k, has the value v(0) + O(h_0^5) there
-/// (Neville's scheme). How often the equations would have to be differentiated at t_0 itself does not matter. What the
-/// last two columns of the scheme do not agree upon, such as the cubic root of h, stays as it is.
-fn start_at_limits(flat: &mut FlatDae, prepared: &Prepared, time: f64, stop: f64) {
-    let row = |fraction: f64| {
-        let beside = time + fraction * (stop - time);
-        prepared.strict_start(beside).ok().map(|start| prepared.observed(beside, &start))
-    };
-    let Some(rows) = NEAR.iter().map(|&fraction| row(fraction)).collect::<Option<Vec<_>>>() else { return };
-    for (column, name) in prepared.system.description().observed.iter().enumerate() {
-        let Some(var) = flat.find(name) else { continue };
-        let is_open = flat.variables[var.index()].kind == VariableKind::Continuous;
-        let is_given = prepared
-            .system
-            .regular()
-            .flat
-            .find(name)
-            .is_some_and(|var| prepared.system.regular().flat.variables[var.index()].start.is_some());
-        let values: Vec<f64> = rows.iter().map(|row| row[column]).collect();
-        if let Some(limit) = limit_of(&values).filter(|_| is_open && !is_given) {
-            flat.variables[var.index()].start = Some(flat.graph.number(limit));
-        }
-    }
-}
-
-/// The refusal of a limit that other values of parameters would move: it was put into the model as a number.
-fn moving_limit(flat: &FlatDae, other: &FlatDae, time: f64) -> Option<Finding> {
-    let number = |flat: &FlatDae, at: usize| flat.variables[at].start.and_then(|start| flat.graph.as_number(start));
-    let moves = |&at: &usize| {
-        let (here, there) = (number(flat, at), number(other, at));
-        here.zip(there).is_some_and(|(here, there)| (here - there).abs() > SETTLED * here.abs().max(there.abs()))
-    };
-    let variable = &flat.variables[(0..flat.variables.len().min(other.variables.len())).find(moves)?];
-    let message = format!(
-        "at the start, t = {time}, the equations do not determine `{}`; the limit of solutions beside it, which a simulation takes, \
-         depends on parameters that the study varies",
-        variable.name
-    );
-    let help = "begin a little later: leave out the samples at the start, or give `start` in `[simulate]`";
-    Some(Finding::error("special-start", variable.span, message).with_names([&variable.name]).with_help(help))
-}
-
-/// The value at 0 of the polynomial through values at h, h/2, h/4 ..; None where it is not settled.
-fn limit_of(values: &[f64]) -> Option<f64> {
-    let size = values.iter().fold(0.0f64, |size, value| size.max(value.abs()));
-    let mut column = values.to_vec();
-    let mut before = *column.last()?;
-    for order in 1..values.len() {
-        let factor = f64::from(1u32 << order) - 1.0;
-        before = *column.last()?;
-        column = column.windows(2).map(|pair| pair[1] + (pair[1] - pair[0]) / factor).collect();
-    }
-    let limit = *column.last()?;
-    ((limit - before).abs() <= SETTLED * size).then_some(limit)
 }
 
 /// Times at which the verdict of the start is confirmed, as fractions of the run: none that a model is likely to single

@@ -367,6 +367,15 @@ impl Prepared {
         self.start_with(time, &InitializeOptions { slack: 1.0, ..InitializeOptions::watched(&self.watch) })
     }
 
+    /// The same, to rounding errors where the search gets there.
+    ///
+    /// # Errors
+    /// What the search says.
+    pub(crate) fn sharp_start(&self, time: f64) -> Result<HybridStart, IntegrateError> {
+        let options = InitializeOptions { tolerance: 1e-14, slack: 1e4, ..InitializeOptions::watched(&self.watch) };
+        self.start_with(time, &options)
+    }
+
     /// The variable that is farthest from where the search for a start began, with its value, if it is more than
     /// `distance` times the value there, or the nominal value, away. Newton's method may have run off along equations that
     /// only rounding satisfies there: what is regular at such a point says nothing about the model. What equations

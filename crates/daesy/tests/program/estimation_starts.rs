@@ -484,10 +484,16 @@ fn special_starts_that_depend_on_unknowns_are_refused_with_a_remedy() {
     // y = 2 k for t > 0, so that z(0) = 2 k.
     let loop_of_two = "model M parameter Real k=1; Real x, y, z; initial equation z = y;
 equation x + y = time; x + (1 + time)*y = (2*k + 1)*time; der(z) = -z; end M;";
-    let run = study_of_k(loop_of_two, "z", "", |t| 2.6 * (-t).exp()).run(&cost);
-    assert_eq!(run.status, 1, "{}", run.stdout);
-    let document = run.json();
-    assert_eq!(finding(&document, "special-start")["level"], "error");
+    // The same where the coefficient vanishes with a state: z(0) = k.
+    let by_state = "model M parameter Real k=1; Real x(start=0, fixed=true), y, z; initial equation z = y;
+equation der(x) = 1; y*x = k*sin(x); der(z) = -z; end M;";
+    let z_of: [fn(f64) -> f64; 2] = [|t| 2.6 * (-t).exp(), |t| 1.3 * (-t).exp()];
+    for (model, z) in [loop_of_two, by_state].into_iter().zip(z_of) {
+        let run = study_of_k(model, "z", "", z).run(&cost);
+        assert_eq!(run.status, 1, "{}", run.stdout);
+        let document = run.json();
+        assert_eq!(finding(&document, "special-start")["level"], "error");
+    }
     let root = "model M parameter Real k=1; Real x(start=0, fixed=true); equation der(x) = k + sqrt(x); end M;";
     let run = study_of_k(root, "x", "", |t| t).run(&["identify", "study.toml", "--method", "output-error", "--json"]);
     let document = run.json();

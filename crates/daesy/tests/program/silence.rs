@@ -1,6 +1,8 @@
 //! What would be wrong without a word: values at special starts, equations that say nothing, subscripts beyond their
 //! arrays, short peaks, contradictions; against solutions worked out by hand.
 
+use serde_json::Value;
+
 use crate::session::{Run, Session, finding};
 
 fn simulate(model: &str) -> Run {
@@ -20,7 +22,10 @@ fn distance(model: &str, column: &str, exact: impl Fn(f64) -> f64) -> f64 {
 }
 
 fn codes(run: &Run) -> Vec<String> {
-    let document = run.json();
+    codes_of(&run.json())
+}
+
+fn codes_of(document: &Value) -> Vec<String> {
     let findings = document["findings"].as_array().unwrap();
     findings.iter().map(|finding| finding["code"].as_str().unwrap().to_owned()).collect()
 }
@@ -50,6 +55,70 @@ fn a_special_start_is_the_limit_of_solutions_beside_it() {
     let x = 3f64.cbrt();
     assert!((table.column("x")[0] - x).abs() < 1e-8);
     assert!((table.column("a")[0] - x / (1.0 - 3.0 * x * x)).abs() < 1e-6, "{}", table.column("a")[0]);
+}
+
+/// Equations that lose their unknowns where a state has its start determine them by the limit along the solution.
+#[test]
+fn a_special_start_is_the_limit_of_the_solution_that_moves_on_from_it() {
+    type Case<'a> = (&'a str, &'a str, &'a dyn Fn(f64) -> f64);
+    let sinc = |t: f64| if t == 0.0 { 1.0 } else { t.sin() / t };
+    let cases: [Case<'_>; 8] = [
+        ("Real x(start = 0, fixed = true), y; equation der(x) = 1; y*x = sin(x);", "y", &sinc),
+        ("Real x(start = 0, fixed = true), y(start = 0.9); equation der(x) = 1; y*x = sin(x);", "y", &sinc),
+        ("Real x(start = 1, fixed = true), y; equation der(x) = 1; y*(x - 1) = log(x);", "y", &|t| {
+            if t == 0.0 { 1.0 } else { (1.0 + t).ln() / t }
+        }),
+        // 1 - cos(t) = 2 sin(t/2)^2
+        ("Real r(start = 0, fixed = true), y; equation der(r) = 1; r^2*y = 1 - cos(r);", "y", &|t| {
+            0.5 * sinc(0.5 * t).powi(2)
+        }),
+        ("Real x(start = 1, fixed = true), a; equation der(x) = 2*x; a*time = x - 1;", "a", &|t| {
+            if t == 0.0 { 2.0 } else { (2.0 * t).exp_m1() / t }
+        }),
+        // q = 2 t: beside the start each step of the iteration halves the distance of y from 2.
+        ("Real y, x(start = 0, fixed = true), q; equation der(x) = 1; der(q) = y/2 + 1; y*x = q;", "y", &|_| 2.0),
+        // What the limit determines determines the rest.
+        (
+            "parameter Real p(fixed = false); Real x(start = 0, fixed = true), q(start = 0, fixed = true), y;
+             initial equation p = y; equation der(x) = 1; y*x = sin(x); der(q) = p;",
+            "q",
+            &|t| t,
+        ),
+        (
+            "parameter Real p(fixed = false); Real q(start = 0, fixed = true), r(start = 0, fixed = true), y;
+             initial equation p = y; equation der(q) = cos(time); y*time = q; der(r) = p;",
+            "r",
+            &|t| t,
+        ),
+    ];
+    for (body, column, exact) in cases {
+        let model = format!("model M {body} end M;");
+        let session = Session::with_model(&model);
+        let off = distance(&model, column, exact);
+        assert!(off < 1e-5, "{body}: off by {off:e}");
+        let document = session.run(&["simulate", "model.mo", "--json"]).json();
+        assert_eq!(finding(&document, "special-start")["level"], "note", "{body}");
+        let is_given = body.contains("0.9");
+        assert_eq!(codes_of(&document).contains(&"start-changed".to_owned()), is_given, "{body}");
+        assert_eq!(session.run(&["check", "model.mo"]).status, 0, "{body}");
+    }
+}
+
+/// y = c + log(t) has no limit, x = 1 + c t has any rate, and where sin(x)/x begins nobody can insist on 0.9.
+#[test]
+fn a_special_start_without_a_limit_is_refused() {
+    let bodies = [
+        "Real y(start = 5), x(start = 0, fixed = true), q; equation der(x) = 1; der(q) = y + 1; y*x = q;",
+        "Real x(start = 1, fixed = true); equation time*der(x) = x - 1;",
+        "Real x(start = 0, fixed = true), y(start = 0.9, fixed = true); equation der(x) = 1; y*x = sin(x);",
+    ];
+    for body in bodies {
+        let session = Session::with_model(&format!("model M {body} end M;"));
+        for verb in ["simulate", "check"] {
+            let run = session.run(&[verb, "model.mo", "--json"]);
+            assert_eq!(run.status, 1, "{verb}: {body}\n{}", run.stdout);
+        }
+    }
 }
 
 /// Where `s` is zero, `s i = s (1 - u)` says nothing of i: it is told, and from the switch on u = 1 - exp(-(t - 1/2)).
