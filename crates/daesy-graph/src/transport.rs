@@ -333,8 +333,8 @@ impl Transport {
         self.records.with(|record| record.pace.recip()).unwrap_or(f64::INFINITY)
     }
 
-    /// How far the key that leaves lies beyond what has entered, where the content has moved so far; not above zero where
-    /// it has entered: a step may lead on by the length of the pipe.
+    /// How far the key that leaves lies beyond what has entered, where the content has moved so far; not above zero
+    /// where it has entered: a step may lead on by the length of the pipe.
     #[must_use]
     pub fn excess(&self, moved: f64, is_forward: bool) -> f64 {
         let beyond = |record: &Record| {

@@ -652,8 +652,8 @@ impl Run<'_, '_> {
         self.pasts.iter().map(|past| past.longest_step(time, &row)).fold(f64::INFINITY, f64::min)
     }
 
-    /// Takes the last step again where it leads to where the model asks for what is not yet the past: up to the time at
-    /// which it begins to, by bisection. Rows and event functions within a step read what was known when it began.
+    /// Takes the last step again where it leads to where the model asks for what is not yet the past: up to the time
+    /// at which it begins to, by bisection. Rows and event functions within a step read what was known when it began.
     fn stay_within_past(&mut self) -> Result<(), IntegrateError> {
         if self.pasts.is_empty() {
             return Ok(());
@@ -888,7 +888,9 @@ impl Run<'_, '_> {
         self.stepper.rates_with(modes_before).is_some_and(|rates| !self.stepper.have_changed(&rates))
     }
 
-    /// Settles an event at the point reached and writes rows where something jumps.
+    /// Settles an event at the point reached and writes rows where something jumps. What begins at a time need not
+    /// have a value yet at this time itself, where a relation such as `time > 0` in `if time > 0 then sin(time)/time
+    /// else 1` does not hold: then the event happens at the next time that is told apart.
     fn happen(
         &mut self,
         simulation: &mut Simulation,
@@ -897,7 +899,17 @@ impl Run<'_, '_> {
     ) -> Result<Course, IntegrateError> {
         let before = self.stepper.observe_here();
         self.events.mark_before(&mut self.stepper);
-        let settled = self.events.settle(&mut self.stepper, is_end, &mut self.rules)?;
+        let is_plain = is_scheduled && !is_end && self.events.events.n_clocks == 0;
+        let later = is_plain.then(|| self.stepper.along_tangent(self.stepper.resolution()));
+        let modes = self.stepper.model.modes.clone();
+        let settled = match (self.events.settle(&mut self.stepper, is_end, &mut self.rules), later) {
+            (Err(error @ IntegrateError::NotFinite { .. }), Some(later)) => {
+                self.stepper.go_back(&later);
+                self.stepper.model.modes = modes;
+                self.events.settle(&mut self.stepper, is_end, &mut self.rules).map_err(|_| error)?
+            }
+            (settled, _) => settled?,
+        };
         self.finish_event(simulation, before, settled, is_scheduled)
     }
 

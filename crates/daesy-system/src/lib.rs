@@ -60,8 +60,8 @@ pub trait Past: Send + Sync {
     /// How long a step from a row may be, as far as that can be told before it is taken.
     fn longest_step(&self, time: f64, row: &[f64]) -> f64;
 
-    /// How far beyond what has been written a row asks for values; not above zero where it asks for nothing new. A step
-    /// whose rows do has to be made shorter: what is written there later was not known when the step was taken.
+    /// How far beyond what has been written a row asks for values; not above zero where it asks for nothing new. A
+    /// step whose rows do has to be made shorter: what is written there later was not known when the step was taken.
     fn excess(&self, row: &[f64]) -> f64;
 
     /// Ends the run of this thread.

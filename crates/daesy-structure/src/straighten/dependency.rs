@@ -26,8 +26,10 @@ const SINGULAR: f64 = 1e-9;
 /// Multipliers below this fraction of the largest are rounding errors.
 const NO_MULTIPLIER: f64 = 1e-8;
 
-/// By this fraction a point is moved to tell coefficients from rounding errors.
+/// By this fraction a point is moved to tell coefficients from rounding errors, and so often: a rounding error is a
+/// small multiple of the last digit, and the same one time in three.
 const SHAKE: f64 = 1e-12;
+const N_SHAKES: u32 = 10;
 
 /// Entries that change by more than this fraction then are rounding errors.
 const UNSTEADY: f64 = 1e-2;
@@ -52,6 +54,8 @@ pub(super) fn find_dependencies(regular: &RegularDae, points: &[JetPoint]) -> Re
     let leaves: Vec<Leaf> =
         regular.unknowns.iter().chain(&regular.states).map(|leaf| Leaf::der(leaf.var, leaf.order)).collect();
     let mut differentiator = Differentiator::new(&mut graph, &leaves);
+    let latest = points.iter().fold(0.0f64, |latest, point| latest.max(point.time.abs()));
+    let shaken = |point| (1..=N_SHAKES).map(|seed| shaken(point, latest, seed)).collect();
     let samples: Vec<Sample<'_>> = points.iter().map(|point| Sample { point, beside: shaken(point) }).collect();
     let mut found = Vec::new();
     for block in &regular.blocks {
@@ -65,20 +69,21 @@ pub(super) fn find_dependencies(regular: &RegularDae, points: &[JetPoint]) -> Re
     Ok(found)
 }
 
-/// A point and one that differs from it by rounding errors.
+/// A point and some that differ from it by rounding errors.
 struct Sample<'a> {
     point: &'a JetPoint,
-    beside: JetPoint,
+    beside: Vec<JetPoint>,
 }
 
-fn shaken(point: &JetPoint) -> JetPoint {
+/// A point moved by a fraction of its values and of the latest of all times: time, too, moves where it is zero.
+fn shaken(point: &JetPoint, latest: f64, seed: u32) -> JetPoint {
     let mut moved = point.clone();
-    let mut state = 0x9E37_79B9u32;
+    let mut state = 0x9E37_79B9u32.wrapping_mul(seed);
     let mut random = || {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         f64::from(state >> 8) / f64::from(1u32 << 24) - 0.5
     };
-    moved.time *= 1.0 + SHAKE * random();
+    moved.time += SHAKE * latest * random();
     for value in moved.coefficients.iter_mut().flatten() {
         *value *= 1.0 + SHAKE * random();
     }
@@ -142,16 +147,20 @@ impl BlockEntries {
         let mut evaluator = Evaluator::new();
         let (mut here, mut beside) = (Vec::new(), Vec::new());
         evaluator.evaluate(graph, &self.values, sample.point, &mut here);
-        evaluator.evaluate(graph, &self.values, &sample.beside, &mut beside);
+        if here.iter().any(|value| !value.is_finite()) {
+            return None;
+        }
+        let mut is_steady = vec![true; here.len()];
+        for moved in &sample.beside {
+            evaluator.evaluate(graph, &self.values, moved, &mut beside);
+            for ((is_steady, &value), &near) in is_steady.iter_mut().zip(&here).zip(&beside) {
+                // Beside a point on the border of its domain an entry has no value, which says nothing.
+                *is_steady &= near.is_nan() || (value - near).abs() <= UNSTEADY * value.abs().max(near.abs());
+            }
+        }
         let mut matrix = Mat::<f64>::zeros(self.len, self.len);
-        for (at, (&value, &near)) in here.iter().zip(&beside).enumerate() {
-            if !value.is_finite() {
-                return None;
-            }
-            let is_steady = (value - near).abs() <= UNSTEADY * value.abs().max(near.abs());
-            if is_steady {
-                matrix[(self.rows[at], self.columns[at])] += value;
-            }
+        for (at, &value) in here.iter().enumerate().filter(|(at, _)| is_steady[*at]) {
+            matrix[(self.rows[at], self.columns[at])] += value;
         }
         let mut sizes = vec![0.0f64; self.len];
         for &(row, value) in &self.others {

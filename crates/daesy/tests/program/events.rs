@@ -1115,6 +1115,25 @@ fn a_pipe_of_constant_velocity_delays() {
     }
 }
 
+/// sin(t)/t has no value at t = 0, where `time > 0` does not hold yet: x(1) is the sine integral of 1.
+#[test]
+fn what_begins_at_a_time_need_not_have_a_value_there() {
+    for (begin, stop) in [(0.0, 1.0), (0.5, 1.5)] {
+        let table = table_of(&format!(
+            "model M Real x(start = 0, fixed = true), y;
+             equation der(x) = if time > {begin} then sin(time - {begin})/(time - {begin}) else 1; y = der(x);
+             annotation(experiment(StopTime = {stop}, Interval = 0.1)); end M;"
+        ));
+        let last = *table.column("x").last().unwrap();
+        assert_close(last, 0.946_083_070_367_183 + begin, 1e-6, "sine integral");
+        assert!(table.column("y").iter().all(|y| (0.8..=1.0).contains(y)));
+    }
+    // From 1 on there is no value: not even right after it.
+    let model = "model M Real x(start = 0, fixed = true); equation der(x) = if time >= 1 then sqrt(0.5 - time) else 1;
+        annotation(experiment(StopTime = 2)); end M;";
+    assert_ne!(Session::with_model(model).run(&["simulate", "model.mo"]).status, 0);
+}
+
 /// What only rows and relations read leaves a pipe as late as what states read, in both directions, at constant and at
 /// growing velocities: no step leads on by more than the length of the pipe.
 #[test]

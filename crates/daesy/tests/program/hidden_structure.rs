@@ -266,3 +266,50 @@ fn a_row_where_equations_have_no_value_holds_the_limit() {
         assert_eq!(run.status, 3, "{equation}: {}{}", run.stdout, run.stderr);
     }
 }
+
+/// Linear models with coefficients in time of index 3 and 4, made from canonical ones by unimodular transformations,
+/// in which coefficients cancel: what rounding leaves of them, which may stay the same at neighbouring points, is
+/// none. The rows stand for the left sides, T for the time and d1 for the derivative of x1; the right sides are those
+/// of x_k = sin((1 + k/4) t + 0.3 k).
+#[test]
+fn rounding_errors_that_stay_the_same_are_no_coefficients() {
+    let of_index_3 = [
+        "d0 + x0",
+        "(0.25 - T + T^2)*d1 + (0.5 - T + 2*T^2)*x1 + (-0.125 + 0.75*T - 1.5*T^2 + T^3)*d3 + 2*T^3*x3 + x5",
+        "x2 + d3 - x3",
+        "-2*T*d0 - 2*x0 + x3 + d4",
+        "d1 + 2*x1 + (-0.5 + T)*d3 + 2*T*x3",
+        "-2*T*x0 + T*d1 + x1 + (-0.5*T + 2*T^2)*d3 + (-0.5 + 4*T)*x3 + x4 + d5",
+    ];
+    let of_index_4 = [
+        "x2 + d3",
+        "d0 + 0.5*x0 + 2*T*d2 + (2 - T)*x2 + T*d3 - x4 - d5 + x5",
+        "2*T*d2 + (2 - 2*T)*x2 - x4 - d5 + x5",
+        "x3 + d4",
+        "d1 + x1 + T^2*x2 + T^2*d3 + (-0.5 + T)*d4 + (0.5 + T)*x4",
+        "T^2*d1 + T^2*x1 - 2*T*d2 - 2*x2 + (-0.5*T^2 + T^3)*d4 + (1 + 0.5*T^2 + T^3)*x4 + d5",
+    ];
+    let rate = |k: usize| 1.0 + 0.25 * k as f64;
+    let phase = |k: usize| 0.3 * k as f64;
+    for rows in [of_index_3, of_index_4] {
+        let mut equations = String::new();
+        for row in rows {
+            let (mut left, mut right) = (row.to_owned(), row.to_owned());
+            for k in 0..6 {
+                let angle = format!("({}*time + {})", rate(k), phase(k));
+                left = left.replace(&format!("d{k}"), &format!("der(x{k})"));
+                right = right.replace(&format!("d{k}"), &format!("{}*cos{angle}", rate(k)));
+                right = right.replace(&format!("x{k}"), &format!("sin{angle}"));
+            }
+            equations.push_str(&format!("{left} = {right};\n").replace('T', "time"));
+        }
+        let starts: Vec<String> = (0..6).map(|k| format!("x{k}(start = {})", phase(k).sin())).collect();
+        let table = simulated(&format!(
+            "model M Real {}; equation {equations} annotation(experiment(StopTime = 2, Interval = 0.02)); end M;",
+            starts.join(", ")
+        ));
+        for k in 0..6 {
+            assert_column(&table, &format!("x{k}"), |t| (rate(k) * t + phase(k)).sin(), 1e-5);
+        }
+    }
+}

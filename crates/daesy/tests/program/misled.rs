@@ -738,9 +738,9 @@ end Ratio;
     assert_near(session.run(&["simulate", "model.mo"]).table().column("inductance")[0], 1e15, 1e-6, "at the start");
 }
 
-/// Where structure promises a free start value and there is none, a value that is insisted on contradicts the equations:
-/// `check` says so with the words of `simulate`, and neither says so where the value is right. Twice the first equation
-/// from the second leaves y = 2 sin(t) - 1, or y^3 = 2 sin(t) - 5.
+/// Where structure promises a free start value and there is none, a value that is insisted on contradicts the
+/// equations: `check` says so with the words of `simulate`, and neither says so where the value is right. Twice the
+/// first equation from the second leaves y = 2 sin(t) - 1, or y^3 = 2 sin(t) - 5.
 #[test]
 fn check_refuses_the_starts_that_simulate_refuses() {
     let linear = "-2*der(y) + 2*x - 3*y = sin(time); -4*der(y) + 4*x - 7*y = 1;";
