@@ -239,10 +239,17 @@ impl Search<'_, '_> {
     /// about 1/b, whatever is left of it would vanish. And where free values are those that were written but for a small
     /// rest, what is demanded must have a value without the rest as well: there the search came near to a start that
     /// does not exist, as with `a*c/(b*c)` and c = 0.
+    ///
+    /// Rows that only give the values of what nothing else reads are left out: an angle of a phasor that is zero,
+    /// `atan2(0, 0)`, is any angle, and moves nothing.
     fn judge(&mut self, z: &[f64]) -> Result<(), IntegrateError> {
         let problem = self.problem();
         self.evaluate(z);
-        let far: Vec<usize> = (0..problem.n_demanded).filter(|&row| self.is_far_off(row, z)).collect();
+        let mut far: Vec<usize> = (0..problem.n_demanded).filter(|&row| self.is_far_off(row, z)).collect();
+        if !far.is_empty() {
+            let is_read = problem.rows_that_are_read();
+            far.retain(|&row| is_read[row]);
+        }
         let is_near = (problem.n_demanded..problem.n_rows()).any(|row| self.is_nearly_met(row, z));
         if is_near {
             self.check_where_met(z)?;
@@ -714,19 +721,32 @@ impl Search<'_, '_> {
             // rounding.
             return self.attempt(choice, &started.z, given).or(Ok(started));
         }
+        let by_name = self.search_around(choice, begin, given);
+        let found = by_name.or_else(|| {
+            // Other directions, which are not the same in every form of the model: better than none.
+            let positions = (0..self.keys.len() as u32).collect();
+            let keys = std::mem::replace(&mut self.keys, positions);
+            let found = self.search_around(choice, begin, given);
+            self.keys = keys;
+            found
+        });
+        found.map_or(first, Ok)
+    }
+
+    /// Searches from points beside, then farther and farther away.
+    fn search_around(&mut self, choice: &Choice, begin: &[f64], given: &[f64]) -> Option<Started> {
         let near = (1..=MAX_REPETITIONS).find_map(|attempt| {
             let beside = self.beside(begin, attempt);
             self.attempt(choice, &beside, given).ok()
         });
         let n_far = if self.problem().n_cols() <= MAX_SEARCHED_AROUND { FAR_SEARCHES } else { 0 };
-        let found = near.or_else(|| {
+        near.or_else(|| {
             (1..=n_far).find_map(|attempt| {
                 let mut far = self.perturbed(begin, 0.5 * f64::from(attempt), attempt);
                 self.solve_unknowns(&mut far);
                 self.attempt(choice, &far, given).ok()
             })
-        });
-        found.map_or(first, Ok)
+        })
     }
 
     /// A little beside a point, each time elsewhere, unknowns following where they can.

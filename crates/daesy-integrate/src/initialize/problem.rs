@@ -6,7 +6,7 @@
 //!           wishes for start values         by class, in the order of declaration within each
 //! ```
 
-use daesy_system::{DaeSystem, Evaluator, Part, Pattern, StartClass, StartOrigin};
+use daesy_system::{DaeSystem, Evaluator, Part, Pattern, Rate, StartClass, StartOrigin};
 
 use crate::equations::Surroundings;
 use crate::error::IntegrateError;
@@ -226,6 +226,37 @@ impl<'s> Problem<'s> {
             description.initial.get(row - n_residuals - n_constraints).cloned()
         };
         label.map_or_else(Default::default, |label| (label.text, label.place))
+    }
+
+    /// Which of the demanded rows something depends on: states, their rates, free parameters, or other such rows. Each of
+    /// the others has a column that no row reads beside it.
+    pub(crate) fn rows_that_are_read(&self) -> Vec<bool> {
+        let mut is_held = vec![false; self.n_cols()];
+        is_held[..self.n_states].fill(true);
+        is_held[self.n_states + self.n_unknowns..].fill(true);
+        for rate in &self.system.description().rates {
+            if let Rate::Unknown(unknown) = rate {
+                is_held[self.n_states + *unknown as usize] = true;
+            }
+        }
+        let columns_of = |row: usize| self.pattern.row(row).map(|entry| self.pattern.columns[entry] as usize);
+        let mut rows_of = vec![Vec::new(); self.n_cols()];
+        (0..self.n_demanded).for_each(|row| columns_of(row).for_each(|column| rows_of[column].push(row)));
+        let mut n_rows: Vec<usize> = rows_of.iter().map(Vec::len).collect();
+        let mut is_read = vec![true; self.n_demanded];
+        let mut open: Vec<usize> = (0..self.n_cols()).collect();
+        while let Some(column) = open.pop() {
+            if is_held[column] || n_rows[column] != 1 {
+                continue;
+            }
+            let Some(&row) = rows_of[column].iter().find(|&&row| is_read[row]) else { continue };
+            is_read[row] = false;
+            for column in columns_of(row) {
+                n_rows[column] -= 1;
+                open.push(column);
+            }
+        }
+        is_read
     }
 
     /// A number of each column that is a function of its name alone (FNV-1a [@fowler1991]). Searches that have to leave a
