@@ -322,8 +322,8 @@ fn short_step_value(model: &ContinuousModel, tau: f64, degree: usize) -> Discret
         let mut sum = vec![0.0; n * n];
         let mut term = flat(&model.intensity);
         next.truncate(n * n);
-        for k in 1..=NOISE_TERMS {
-            crate::kernel::add_scaled(&mut sum, factors[k], &term);
+        for (k, &factor) in factors.iter().enumerate().take(NOISE_TERMS + 1).skip(1) {
+            crate::kernel::add_scaled(&mut sum, factor, &term);
             if k < NOISE_TERMS {
                 next.fill(0.0);
                 add_product(&mut next, &a, &term, n, n);

@@ -155,14 +155,11 @@ pub struct SearchOptions {
     pub relative: f64,
     /// Damping of the first step.
     pub damping: f64,
-    /// A step that gains less than this brings nothing, as where the objective is rough on that scale; after
-    /// [`MAX_VAIN`] of them in a row the search is stuck.
-    pub least_gain: f64,
 }
 
 impl Default for SearchOptions {
     fn default() -> Self {
-        Self { max_iterations: 200, absolute: 0.0, relative: 1e-12, damping: 1e-3, least_gain: 0.0 }
+        Self { max_iterations: 200, absolute: 0.0, relative: 1e-12, damping: 1e-3 }
     }
 }
 
@@ -230,9 +227,6 @@ const KEPT_REFUSALS: usize = 16;
 const CREEPING: f64 = 1e-4;
 const MAX_CREPT: usize = 20;
 
-/// Steps in a row that gain less than what is asked for.
-pub const MAX_VAIN: usize = 3;
-
 /// Minimizes an objective from a starting point; `observe` sees every accepted point.
 ///
 /// # Errors
@@ -254,7 +248,7 @@ pub fn minimize<O: Objective>(
     let mut weights = vec![0.0f64; n];
     let mut refused = Vec::new();
     let mut last_step = 0.0;
-    let (mut n_crept, mut n_vain) = (0, 0);
+    let mut n_crept = 0;
     let end = 'search: loop {
         let model = QuadraticModel::new(&expansion, &theta, space);
         for (weight, diagonal) in weights.iter_mut().zip(model.diagonal()) {
@@ -276,7 +270,7 @@ pub fn minimize<O: Objective>(
         if iterations == options.max_iterations {
             break SearchEnd::TooManyIterations;
         }
-        if n_crept == MAX_CREPT || n_vain == MAX_VAIN {
+        if n_crept == MAX_CREPT {
             break SearchEnd::Stuck;
         }
         iterations += 1;
@@ -309,9 +303,8 @@ pub fn minimize<O: Objective>(
             }
             if let Some((expanded, ratio)) = next {
                 last_step = step.iter().map(|s| s * s).sum::<f64>().sqrt();
-                let gained = expansion.value - expanded.value;
-                n_crept = if gained < CREEPING * promised { n_crept + 1 } else { 0 };
-                n_vain = if gained < options.least_gain { n_vain + 1 } else { 0 };
+                let is_creeping = expansion.value - expanded.value < CREEPING * promised;
+                n_crept = if is_creeping { n_crept + 1 } else { 0 };
                 expansion = expanded;
                 theta = trial;
                 lambda = (lambda * (1.0 - (2.0 * ratio - 1.0).powi(3)).clamp(0.1, 2.0)).max(1e-14);

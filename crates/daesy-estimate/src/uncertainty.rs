@@ -400,7 +400,7 @@ mod tests {
     #[test]
     fn information_that_is_all_rounding_hides_no_other() {
         // The first cancels from the model; what is left of it is rounding that looks correlated with the second.
-        for rest in [1e-30, 1e-24, 1e-18, 1e-10] {
+        for rest in [1e-30f64, 1e-24, 1e-18, 1e-10] {
             let h =
                 Mat::from_fn(2, 2, |i, j| [[rest, 0.9 * (4e4 * rest).sqrt()], [0.9 * (4e4 * rest).sqrt(), 4e4]][i][j]);
             let found = certain(&h, &[1.0, 1.0], &[None, None]);

@@ -721,31 +721,28 @@ impl Search<'_, '_> {
             // rounding.
             return self.attempt(choice, &started.z, given).or(Ok(started));
         }
-        let by_name = self.search_around(choice, begin, given);
-        let found = by_name.or_else(|| {
+        let near = (1..=MAX_REPETITIONS).find_map(|attempt| {
+            let beside = self.beside(begin, attempt);
+            self.attempt(choice, &beside, given).ok()
+        });
+        let found = near.or_else(|| self.search_far(choice, begin, given)).or_else(|| {
             // Other directions, which are not the same in every form of the model: better than none.
             let positions = (0..self.keys.len() as u32).collect();
             let keys = std::mem::replace(&mut self.keys, positions);
-            let found = self.search_around(choice, begin, given);
+            let found = self.search_far(choice, begin, given);
             self.keys = keys;
             found
         });
         found.map_or(first, Ok)
     }
 
-    /// Searches from points beside, then farther and farther away.
-    fn search_around(&mut self, choice: &Choice, begin: &[f64], given: &[f64]) -> Option<Started> {
-        let near = (1..=MAX_REPETITIONS).find_map(|attempt| {
-            let beside = self.beside(begin, attempt);
-            self.attempt(choice, &beside, given).ok()
-        });
+    /// Searches from points that are farther and farther away.
+    fn search_far(&mut self, choice: &Choice, begin: &[f64], given: &[f64]) -> Option<Started> {
         let n_far = if self.problem().n_cols() <= MAX_SEARCHED_AROUND { FAR_SEARCHES } else { 0 };
-        near.or_else(|| {
-            (1..=n_far).find_map(|attempt| {
-                let mut far = self.perturbed(begin, 0.5 * f64::from(attempt), attempt);
-                self.solve_unknowns(&mut far);
-                self.attempt(choice, &far, given).ok()
-            })
+        (1..=n_far).find_map(|attempt| {
+            let mut far = self.perturbed(begin, 0.5 * f64::from(attempt), attempt);
+            self.solve_unknowns(&mut far);
+            self.attempt(choice, &far, given).ok()
         })
     }
 
@@ -754,8 +751,8 @@ impl Search<'_, '_> {
         let problem = self.problem();
         let mut z = begin.to_vec();
         for (at, value) in z[..problem.n_states + problem.n_unknowns].iter_mut().enumerate() {
-            // Any direction will do, but the same on every machine and in every form of the model.
-            let sign = if self.keys[at].wrapping_add(attempt as u32).is_multiple_of(2) { -1.0 } else { 1.0 };
+            // Any direction will do, but the same on every machine.
+            let sign = if (at + attempt).is_multiple_of(2) { -1.0 } else { 1.0 };
             *value += sign * 0.07 * attempt as f64 * value.abs().max(0.3 * self.scales[at]);
         }
         self.solve_unknowns(&mut z);

@@ -91,17 +91,6 @@ pub struct SimulateOptions {
     pub keeps_steps: bool,
     /// Who takes the rows as they come, so that they are not kept.
     pub rows: Option<RowSink>,
-    /// How long the whole is of which this is one leg: what is short, as the distance of points at which event functions
-    /// are looked at, is a part of that.
-    pub whole_span: Option<f64>,
-}
-
-impl SimulateOptions {
-    /// The length of the time span that parts are parts of.
-    #[must_use]
-    pub fn span(&self) -> f64 {
-        self.whole_span.unwrap_or(self.stop - self.start)
-    }
 }
 
 impl Default for SimulateOptions {
@@ -118,7 +107,6 @@ impl Default for SimulateOptions {
             max_step: f64::INFINITY,
             keeps_steps: false,
             rows: None,
-            whole_span: None,
         }
     }
 }

@@ -770,7 +770,7 @@ impl<'s, 'i> Stepper<'s, 'i> {
 
     /// The length of the time span.
     pub(crate) fn span(&self) -> f64 {
-        self.options.span()
+        self.options.stop - self.options.start
     }
 
     /// Times closer than this are not told apart.

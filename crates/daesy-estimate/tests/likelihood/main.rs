@@ -150,6 +150,7 @@ fn gradients_do_not_depend_on_order_and_units_either() {
 #[test]
 fn many_samples_at_once_are_the_same_as_one_by_one() {
     let theta = RandomModel::theta();
+    let mut n_other = 0;
     for index in 1..=3 {
         for seed in 0..4 {
             let label = format!("index {index}, seed {seed}");
@@ -162,11 +163,13 @@ fn many_samples_at_once_are_the_same_as_one_by_one() {
             let (fast, slow) = (value(1e-12), value(0.0));
             assert_eq!(fast.n_counted, slow.n_counted, "{label}");
             assert_eq!(fast.n_counted, 1799, "{label}");
-            assert_ne!(fast.log_likelihood.to_bits(), slow.log_likelihood.to_bits(), "{label}: not the same way");
+            n_other += usize::from(fast.log_likelihood.to_bits() != slow.log_likelihood.to_bits());
             let error = ((fast.log_likelihood - slow.log_likelihood) / slow.log_likelihood).abs();
             assert!(error < 1e-11, "{label}: {fast:?} instead of {slow:?}, relative error {error:e}");
         }
     }
+    // Not the same way: where the last bit agrees, that is chance.
+    assert!(n_other > 9, "{n_other} of 12");
 }
 
 #[test]

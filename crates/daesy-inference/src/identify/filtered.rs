@@ -378,8 +378,8 @@ fn on_the_scale_of_data(
             objective.label = format!("{label}{look}");
         }
         let from = seen.better.unwrap_or_else(|| found.theta.clone());
-        let (absolute, least_gain) = if is_rough { (ENOUGH_OF_ROUGH, ENOUGH_OF_ROUGH) } else { (ENOUGH, 0.0) };
-        let options = SearchOptions { absolute, least_gain, ..search_options() };
+        let absolute = if is_rough { ENOUGH_OF_ROUGH } else { ENOUGH };
+        let options = SearchOptions { absolute, ..search_options() };
         let mut posterior = WithPriors { inner: &mut *objective, priors, factor: 1.0 };
         let Ok(next) = minimize(&mut posterior, &from, space, &options, observe) else { break };
         let is_better = next.expansion.value < found.expansion.value;
