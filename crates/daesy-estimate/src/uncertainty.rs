@@ -86,7 +86,7 @@ impl Uncertainty {
     /// see [`ScoreSeries::influence`]: for one in a thousand right models, as each of k unknowns is asked at the level
     /// of 0.001 / k.
     ///
-    /// An unknown whose own information is below [`FLAT_ABSOLUTE`] is a flat direction by itself and takes no part in
+    /// An unknown whose own information is below 1e-6 in nominal units is a flat direction by itself and takes no part in
     /// what follows: with information matrix J in nominal units, |J_ab| <= sqrt(J_aa J_bb), so that a change of a by a
     /// thousand nominal values, which hardly shows, moves the estimate of b by 1000 |J_ab| / J_bb, at most one standard
     /// error. What is left of such an entry may be all rounding, whose correlations mix it with what data tell.
