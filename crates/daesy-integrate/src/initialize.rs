@@ -104,6 +104,9 @@ const MAX_REPEATED: usize = 3000;
 /// A nearby point is so far away, relative to the sizes of the variables.
 const NEARBY: f64 = 1e-3;
 
+/// A nearby point at which something has no value is moved to other sides so many times at most.
+const MAX_TURNS: usize = 8;
+
 /// Wishes for start values hold if they are off by no more than this, relative to the sizes of their terms.
 const HOLDS: f64 = 1e-11;
 
@@ -642,14 +645,40 @@ impl Search<'_, '_> {
         z.iter().zip(&self.scales).zip(&self.keys).map(moved).collect()
     }
 
+    /// A point beside another at which what is demanded has a value, if such a one is found: a root that is zero at the
+    /// point has none on one of its sides. Columns of rows without a value go to the other side.
+    fn perturbed_with_value(&mut self, z: &[f64], attempt: u32) -> Vec<f64> {
+        let problem = self.problem();
+        let mut beside = self.perturbed(z, NEARBY, attempt);
+        for _ in 0..MAX_TURNS {
+            self.evaluate(&beside);
+            let mut turns = vec![false; z.len()];
+            for row in 0..problem.n_demanded {
+                let has_value = self.residual[row].is_finite()
+                    && self.jacobian[problem.pattern.row(row)].iter().all(|d| d.is_finite());
+                if !has_value {
+                    let columns = &problem.pattern.columns[problem.pattern.row(row)];
+                    columns.iter().for_each(|&column| turns[column as usize] = true);
+                }
+            }
+            if !turns.contains(&true) {
+                break;
+            }
+            for ((value, center), _) in beside.iter_mut().zip(z).zip(&turns).filter(|(_, turns)| **turns) {
+                *value = center - (*value - center);
+            }
+        }
+        beside
+    }
+
     /// Evaluates rows and derivatives beside a point, at a time nearby, where what is demanded holds if such a point is
     /// found.
     fn evaluate_nearby(&mut self, z: &[f64]) {
-        let beside = self.perturbed(z, NEARBY, 2);
+        let time = self.beside_time();
+        let beside = self.perturbed_with_value(z, 2);
         let mut point = beside.clone();
         let demanded: Vec<bool> = (0..self.problem().n_rows()).map(|row| row < self.problem().n_demanded).collect();
         let weights = vec![1.0; z.len()];
-        let time = self.beside_time();
         let way = Way::LeastChange { weights: &weights, target: &beside };
         let found = self.run(&mut point, &demanded, way);
         self.evaluate(if found.is_ok() { &point } else { &beside });

@@ -612,6 +612,23 @@ fn a_curved_equation_of_one_unknown_is_solved_on_the_side_of_its_start() {
 }
 
 #[test]
+fn a_point_beside_the_start_is_on_the_side_where_roots_have_values() {
+    // At a = b = 0 both slopes of the product are zero: a point beside the start decides, and no direction suits all.
+    let tanks: Vec<String> = (1..=6).map(|at| format!("c{at}")).collect();
+    let rates: String = tanks.iter().map(|c| format!("der({c}) = 1 + sqrt({c}); ")).collect();
+    let model = format!(
+        "model M Real {}(start = 0); Real a(start = 0), b(start = 0); equation {rates} a*b = 4; a = b; \
+         annotation(experiment(StopTime = 0.1)); end M;",
+        tanks.join("(start = 0), ")
+    );
+    let run = Session::with_model(&model).run(&["simulate", "model.mo"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let table = run.table();
+    assert!((table.column("a")[0].abs() - 2.0).abs() < 1e-9, "{}", table.column("a")[0]);
+    assert_eq!(table.column("c6")[0], 0.0);
+}
+
+#[test]
 fn every_verb_takes_the_same_of_several_roots() {
     // The search leaves guesses at which slopes are zero; another algebraic variable moves the positions of variables.
     for (parameters, equation, rate) in [
