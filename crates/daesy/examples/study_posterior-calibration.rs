@@ -13,7 +13,7 @@ use daesy::table::Table;
 use daesy_estimate::chi_square::chi_square_tail;
 use daesy_estimate::filter::FilterOptions;
 use daesy_estimate::likelihood::Likelihood;
-use daesy_estimate::posterior::{LogDensity, SampleOptions, Slope, Transform, sample};
+use daesy_estimate::posterior::{LogDensity, Mode, SampleOptions, Slope, Transform, sample};
 use daesy_estimate::prior::{Prior, log_prior};
 use study::Record;
 
@@ -94,12 +94,13 @@ fn main() {
         let data = maker.sample(&theta, &mut || normal(&mut random)).expect("the model can be sampled");
         let seen = study.clone().with_measurements(data);
         let likelihood = Likelihood::new(&seen, &theta, FilterOptions::default()).expect("the same model");
-        let information = likelihood.expand(&theta).expect("the model fits its data").information;
+        let curvature = likelihood.expand(&theta).expect("the model fits its data").information;
+        let near = [Mode { theta: theta.clone(), curvature }];
         let posterior = Posterior { likelihood, priors: priors.clone() };
         // Every tenth draw, as good as independent; a quarter as many for the warm-up, as the program takes.
         let n_draws = 10 * N_RANKED;
         let options = SampleOptions { n_chains: 1, n_draws, n_warmup: n_draws / 4, seed: set as u64 };
-        let draws = sample(&posterior, &transforms, &theta, &information, &options);
+        let draws = sample(&posterior, &transforms, &near, &options);
         divergences += draws.divergences;
         for (at, bins) in bins.iter_mut().enumerate() {
             let below = draws.theta[0].iter().skip(9).step_by(10).filter(|draw| draw[at] < theta[at]).count();

@@ -405,6 +405,16 @@ fn table_kind(output: Option<&Path>) -> Result<TableKind, Box<Diagnostic>> {
     })
 }
 
+/// The first of some outputs whose folder is not there, said before the work is done.
+fn missing_folder<'p>(outputs: impl IntoIterator<Item = &'p Option<PathBuf>>) -> Option<Diagnostic> {
+    let is_there = |path: &PathBuf| match path.parent() {
+        Some(folder) => folder.as_os_str().is_empty() || folder.is_dir(),
+        None => true,
+    };
+    let missing = outputs.into_iter().flatten().find(|path| !is_there(path))?;
+    Some(cannot_write(missing, &std::io::Error::from(std::io::ErrorKind::NotFound)))
+}
+
 fn cannot_write(path: &Path, error: &std::io::Error) -> Diagnostic {
     let shown = path.display().to_string();
     let help = match error.kind() {

@@ -5,16 +5,26 @@
 //! by [`diagnostics`].
 //!
 //! Random numbers are functions of the seed, the chain and their place in it, so that draws do not depend on threads.
+//!
+//! The longest step that is stable is set by the greatest curvature on the way, and warm-up learns an average one. Where
+//! a posterior narrows somewhere, as that of a mean does where its standard deviation becomes small, trajectories
+//! diverge there, and the draws avoid the place [@betancourt2017, sec. 6.2]. A run in which any does is taken again from
+//! its start with shorter steps ([`ACCEPTANCES`]); what is left is told.
 
 pub mod diagnostics;
+mod mode;
 pub mod nuts;
+mod proper;
 pub mod transform;
 
 use faer::Mat;
 use rayon::prelude::*;
 
+use mode::Beginning;
+
 pub use diagnostics::{Convergence, convergence};
 pub use nuts::{Chain, NutsOptions, run_chain};
+pub use proper::precision_by_fall;
 pub use transform::Transform;
 
 /// A density that is known but for a factor.
@@ -60,7 +70,13 @@ pub struct Draws {
     pub n_evaluations: u64,
     /// Mean probability of acceptance.
     pub acceptance: f64,
+    /// The probability of acceptance that steps were chosen for, one of [`ACCEPTANCES`].
+    pub target_acceptance: f64,
 }
+
+/// Probabilities of acceptance that steps are chosen for, one after another until no trajectory diverges. The first is
+/// the cheapest for a normal distribution; at the last a step is about a third as long.
+pub const ACCEPTANCES: [f64; 3] = [0.8, 0.95, 0.99];
 
 /// A density in coordinates without bounds.
 struct Unbounded<'a> {
@@ -82,27 +98,45 @@ impl LogDensity for Unbounded<'_> {
     }
 }
 
-/// Samples a density around its mode. `information` is its curvature there, in the coordinates of the unknowns; it
-/// gives the first metric and the spread of the starts of the chains.
+/// A mode of a density with the curvature of its negative logarithm there, in the coordinates of the unknowns.
+#[derive(Clone, Debug)]
+pub struct Mode {
+    /// The mode.
+    pub theta: Vec<f64>,
+    /// The curvature.
+    pub curvature: Mat<f64>,
+}
+
+/// Samples a density around its modes: chains begin around one after another, with the metric of the curvature there.
 #[must_use]
-pub fn sample(
-    density: &dyn LogDensity,
-    transforms: &[Transform],
-    mode: &[f64],
-    information: &Mat<f64>,
-    options: &SampleOptions,
-) -> Draws {
-    let n = mode.len();
+pub fn sample(density: &dyn LogDensity, transforms: &[Transform], modes: &[Mode], options: &SampleOptions) -> Draws {
     let unbounded = Unbounded { density, transforms };
-    let center: Vec<f64> = transforms.iter().zip(mode).map(|(transform, x)| transform.coordinate(*x)).collect();
-    let jacobian: Vec<f64> = transforms.iter().zip(&center).map(|(transform, q)| transform.derivative(*q)).collect();
-    let metric = Mat::from_fn(n, n, |i, j| jacobian[i] * information[(i, j)] * jacobian[j]);
-    let covariance = nuts::bounded_inverse(&metric);
-    let nuts = NutsOptions { n_warmup: options.n_warmup, n_draws: options.n_draws, ..NutsOptions::default() };
-    let chains: Vec<Chain> = (0..options.n_chains)
-        .into_par_iter()
-        .map(|chain| run_chain(&unbounded, &center, &covariance, &nuts, options.seed, chain as u32))
-        .collect();
+    let beginnings: Vec<Beginning> = modes.iter().map(|mode| Beginning::beside(&unbounded, mode)).collect();
+    let run = |target_acceptance: f64| -> Vec<Chain> {
+        let (n_warmup, n_draws) = (options.n_warmup, options.n_draws);
+        let nuts = NutsOptions { n_warmup, n_draws, target_acceptance, ..NutsOptions::default() };
+        let chains: Vec<_> = beginnings.iter().cycle().take(options.n_chains).enumerate().collect();
+        let run_one = |(chain, Beginning { center, covariance }): (usize, &Beginning)| {
+            run_chain(&unbounded, center, covariance, &nuts, options.seed, chain as u32)
+        };
+        chains.into_par_iter().map(run_one).collect()
+    };
+    let mut n_evaluations = 0;
+    let mut tried: Option<(f64, Vec<Chain>)> = None;
+    for target in ACCEPTANCES {
+        let chains = run(target);
+        n_evaluations += chains.iter().map(|chain| chain.n_evaluations).sum::<u64>();
+        // Where shorter steps do not help, as at an edge where the density ends, yet shorter ones will not.
+        let before = tried.as_ref().map_or(usize::MAX, |(_, chains)| n_divergences(chains));
+        let now = n_divergences(&chains);
+        if now < before {
+            tried = Some((target, chains));
+        }
+        if now == 0 || now >= before {
+            break;
+        }
+    }
+    let (target_acceptance, chains) = tried.unwrap_or_default();
     let theta = |draw: &Vec<f64>| -> Vec<f64> {
         transforms.iter().zip(draw).map(|(transform, q)| transform.value(*q)).collect()
     };
@@ -114,12 +148,17 @@ pub fn sample(
             .iter()
             .map(|chain| chain.draws.iter().zip(&chain.values).map(|(q, value)| value - log_jacobian(q)).collect())
             .collect(),
-        divergences: chains.iter().map(|chain| chain.divergences).sum(),
+        divergences: n_divergences(&chains),
         n_cut: chains.iter().map(|chain| chain.n_cut).sum(),
-        n_evaluations: chains.iter().map(|chain| chain.n_evaluations).sum(),
+        n_evaluations,
         acceptance: chains.iter().map(|chain| chain.acceptance).sum::<f64>() / options.n_chains.max(1) as f64,
+        target_acceptance,
         theta: chains.iter().map(|chain| chain.draws.iter().map(theta).collect()).collect(),
     }
+}
+
+fn n_divergences(chains: &[Chain]) -> usize {
+    chains.iter().map(|chain| chain.divergences).sum()
 }
 
 #[cfg(test)]
@@ -144,6 +183,14 @@ mod tests {
 
     fn options(n_draws: usize) -> SampleOptions {
         SampleOptions { n_chains: 4, n_draws, n_warmup: 500, seed: 11 }
+    }
+
+    fn around(theta: &[f64], curvature: &Mat<f64>) -> [Mode; 1] {
+        [Mode { theta: theta.to_vec(), curvature: curvature.clone() }]
+    }
+
+    fn one(curvature: f64) -> Mat<f64> {
+        Mat::from_fn(1, 1, |_, _| curvature)
     }
 
     fn column(draws: &Draws, at: usize) -> Vec<Vec<f64>> {
@@ -181,14 +228,29 @@ mod tests {
         // A first metric that is far off: warm-up must find the right one.
         let wrong = Mat::from_fn(2, 2, |i, j| if i == j { 1.0 } else { 0.0 });
         for information in [&precision, &wrong] {
-            let draws = sample(&density, &free, &[3.0, -1.0], information, &options(1000));
+            let draws = sample(&density, &free, &around(&[3.0, -1.0], information), &options(1000));
             assert_eq!(draws.divergences, 0);
             check(&draws, 0, 3.0, a);
             check(&draws, 1, -1.0, b);
         }
     }
 
-    /// An exponential distribution within bounds: moments by quadrature.
+    /// Mean and standard deviation by quadrature over a range from zero, for the logarithm of a density.
+    fn moments(end: f64, log_density: impl Fn(f64) -> f64) -> (f64, f64) {
+        let n = 200_000;
+        let (mut total, mut first, mut second) = (0.0, 0.0, 0.0);
+        for k in 0..n {
+            let x = end * (f64::from(k) + 0.5) / f64::from(n);
+            let density = log_density(x).exp();
+            total += density;
+            first += x * density;
+            second += x * x * density;
+        }
+        let mean = first / total;
+        (mean, (second / total - mean * mean).sqrt())
+    }
+
+    /// An exponential distribution within bounds.
     struct Exponential;
 
     impl LogDensity for Exponential {
@@ -199,27 +261,68 @@ mod tests {
 
     #[test]
     fn bounds_are_counted_with_their_jacobian() {
-        let n = 200_000;
-        let (mut total, mut first, mut second) = (0.0, 0.0, 0.0);
-        for k in 0..n {
-            let x = 2.0 * (f64::from(k) + 0.5) / f64::from(n);
-            let density = (-1.5 * x).exp();
-            total += density;
-            first += x * density;
-            second += x * x * density;
-        }
-        let mean = first / total;
-        let std = (second / total - mean * mean).sqrt();
+        let (mean, std) = moments(2.0, |x| -1.5 * x);
         let transform = [Transform::new(0.0, 2.0, 1.0)];
-        let draws = sample(&Exponential, &transform, &[0.5], &Mat::from_fn(1, 1, |_, _| 2.0), &options(2000));
+        let draws = sample(&Exponential, &transform, &around(&[0.5], &one(2.0)), &options(2000));
         check(&draws, 0, mean, std);
         assert!(draws.theta.iter().flatten().all(|draw| (0.0..=2.0).contains(&draw[0])));
     }
 
     #[test]
+    fn chains_begin_where_the_mass_is_though_the_mode_is_at_a_bound() {
+        let scale = 0.02;
+        // The mean of a normal distribution of standard deviation `scale` above zero, in standard deviations.
+        for mean in [-3.0, 0.0, 0.01, 0.05, 1.0] {
+            let density = Normal { mean: vec![mean * scale], precision: one(scale.powi(-2)) };
+            let mode = around(&[mean.max(0.0) * scale], &one(scale.powi(-2)));
+            let expected = moments(8.0 * scale, |x| -0.5 * (x / scale - mean).powi(2));
+            // The other bound is far away or not there; the typical size has nothing to do with the scale.
+            for transform in [Transform::new(0.0, f64::INFINITY, 100.0), Transform::new(0.0, 2.0, 1.0)] {
+                let draws = sample(&density, &[transform], &mode, &options(2000));
+                assert_eq!(draws.divergences, 0, "{mean} {transform:?}");
+                check(&draws, 0, expected.0, expected.1);
+                let least = draws.theta.iter().flatten().map(|draw| draw[0]).fold(f64::INFINITY, f64::min);
+                assert!(least > 0.0 && least < 0.2 * expected.0);
+            }
+        }
+    }
+
+    /// Normal in `v`, and in `x` given `v` with a standard deviation that falls from one to `neck` where `v` is negative.
+    struct Bottle {
+        neck: f64,
+    }
+
+    impl LogDensity for Bottle {
+        fn evaluate(&self, theta: &[f64]) -> Option<Slope> {
+            let (x, v) = (theta[0], theta[1]);
+            let share = 1.0 / (1.0 + (-4.0 * v).exp());
+            let std = self.neck + (1.0 - self.neck) * share;
+            let std_slope = 4.0 * (1.0 - self.neck) * share * (1.0 - share);
+            let square = (x / std).powi(2);
+            let value = -0.5 * v * v - std.ln() - 0.5 * square;
+            Some(Slope { value, gradient: vec![-x / (std * std), -v + (square - 1.0) * std_slope / std] })
+        }
+    }
+
+    #[test]
+    fn steps_become_shorter_where_trajectories_diverge() {
+        let unit = Mat::from_fn(2, 2, |i, j| if i == j { 1.0 } else { 0.0 });
+        let draw =
+            |neck: f64| sample(&Bottle { neck }, &[Transform::Free; 2], &around(&[0.0; 2], &unit), &options(1000));
+        // Hardly a neck: the longest steps will do.
+        let draws = draw(0.5);
+        assert_eq!((draws.divergences, draws.target_acceptance), (0, 0.8));
+        check(&draws, 1, 0.0, 1.0);
+        let draws = draw(0.1);
+        assert_eq!(draws.divergences, 0);
+        assert!(draws.target_acceptance > 0.8);
+        check(&draws, 1, 0.0, 1.0);
+    }
+
+    #[test]
     fn draws_do_not_depend_on_threads() {
         let density = Normal { mean: vec![0.0], precision: Mat::from_fn(1, 1, |_, _| 1.0) };
-        let run = || sample(&density, &[Transform::Free], &[0.0], &Mat::from_fn(1, 1, |_, _| 1.0), &options(50));
+        let run = || sample(&density, &[Transform::Free], &around(&[0.0], &one(1.0)), &options(50));
         let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
         assert_eq!(pool.install(run), run());
     }

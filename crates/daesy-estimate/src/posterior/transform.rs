@@ -73,6 +73,22 @@ impl Transform {
         }
     }
 
+    /// A value that may be at a bound, moved inside by as much as the mode of a normal density with this standard
+    /// deviation moves in coordinates without bounds; between two bounds to the middle at most.
+    #[must_use]
+    pub fn moved_inside(&self, x: f64, std: f64) -> f64 {
+        let distance = |from_bound: f64| 0.5 * (from_bound + from_bound.hypot(2.0 * std));
+        match *self {
+            Self::Free => x,
+            Self::Above { min, .. } => min + distance(x - min),
+            Self::Below { max, .. } => max - distance(max - x),
+            Self::Between { min, max } => {
+                let middle = 0.5 * (min + max);
+                if x < middle { (min + distance(x - min)).min(middle) } else { (max - distance(max - x)).max(middle) }
+            }
+        }
+    }
+
     /// dx/dq.
     #[must_use]
     pub fn derivative(&self, q: f64) -> f64 {
@@ -95,6 +111,15 @@ impl Transform {
                 let log_sum = -q.abs() - 2.0 * (-q.abs()).exp().ln_1p();
                 ((max - min).ln() + log_sum, 1.0 - 2.0 * logistic(q))
             }
+        }
+    }
+
+    /// The second derivative of log |dx/dq|.
+    #[must_use]
+    pub fn log_bend(&self, q: f64) -> f64 {
+        match *self {
+            Self::Free | Self::Above { .. } | Self::Below { .. } => 0.0,
+            Self::Between { .. } => -2.0 * logistic(q) * logistic(-q),
         }
     }
 }
@@ -122,6 +147,8 @@ mod tests {
                 assert!((log - slope.abs().ln()).abs() < 1e-6);
                 let change = (transform.log_derivative(q + h).0 - transform.log_derivative(q - h).0) / (2.0 * h);
                 assert!((bend - change).abs() < 1e-6, "{transform:?} {q}");
+                let change = (transform.log_derivative(q + h).1 - transform.log_derivative(q - h).1) / (2.0 * h);
+                assert!((transform.log_bend(q) - change).abs() < 1e-6, "{transform:?} {q}");
             }
         }
         assert!(Transform::new(0.0, f64::INFINITY, 2.0).coordinate(0.0).is_finite());

@@ -8,14 +8,17 @@ use daesy_estimate::descriptor::{ParametricModel, StartMode};
 use daesy_estimate::filter::FilterOptions;
 use daesy_estimate::likelihood::Likelihood;
 use daesy_estimate::pem::FilterLikelihood;
-use daesy_estimate::posterior::{Convergence, Draws, LogDensity, SampleOptions, Slope, Transform, convergence, sample};
-use daesy_estimate::prior::{Prior, log_prior};
-use daesy_estimate::search::SearchSpace;
+use daesy_estimate::posterior::{
+    Convergence, Draws, LogDensity, Mode, SampleOptions, Slope, Transform, convergence, precision_by_fall, sample,
+};
+use daesy_estimate::prior::{Prior, WithPriors, log_prior};
+use daesy_estimate::search::{Expansion, Objective, SearchEnd, SearchOptions, SearchSpace, minimize};
 use daesy_graph::Span;
 use daesy_graph::finding::{Finding, Level};
 use daesy_pencil::Mat;
 use daesy_system::Watch;
 use faer::linalg::solvers::SelfAdjointEigen;
+use rayon::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::{Identification, Method};
@@ -38,6 +41,24 @@ const AGREE: f64 = 1.01;
 
 /// Effective draws for each chain below which summaries are not to be relied on [@vehtari2021].
 const ENOUGH_EACH: f64 = 100.0;
+
+/// A curvature is zero but for rounding below this, in units of its diagonal, or of typical sizes where that is zero.
+const FLAT: f64 = 1e-10;
+
+/// Searches for other modes.
+const N_SEARCHES: usize = 8;
+
+/// Steps of each.
+const MAX_STEPS: usize = 50;
+
+/// What a search may leave to gain in the logarithm of the density.
+const LEFT: f64 = 1e-4;
+
+/// A mode counts if the logarithm of the density is lower than the highest by no more than this.
+const COUNTS: f64 = 10.0;
+
+/// Two ends are the same mode within so many standard deviations.
+const SAME_MODE: f64 = 3.0;
 
 /// What is asked of the sampler.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -63,7 +84,36 @@ pub struct Posterior {
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Log-likelihood and information at the maximum, and the density around it.
+/// The negative logarithm of a likelihood, for searches.
+struct Searched<'a, S, E> {
+    slope: &'a S,
+    expansion: &'a E,
+    watch: &'a Watch,
+}
+
+impl<S, E> Objective for Searched<'_, S, E>
+where
+    S: Fn(&[f64]) -> Option<Slope>,
+    E: Fn(&[f64]) -> Option<Expansion>,
+{
+    type Refusal = ();
+
+    fn value(&mut self, theta: &[f64]) -> Result<f64, ()> {
+        if self.watch.is_stopped() {
+            return Err(());
+        }
+        (self.slope)(theta).map(|slope| -slope.value).ok_or(())
+    }
+
+    fn expand(&mut self, theta: &[f64]) -> Result<Expansion, ()> {
+        if self.watch.is_stopped() {
+            return Err(());
+        }
+        (self.expansion)(theta).ok_or(())
+    }
+}
+
+/// The posterior around its mode.
 struct Density<'a, F> {
     likelihood: F,
     priors: &'a [Option<Prior>],
@@ -101,7 +151,8 @@ pub fn posterior(loaded: &Loaded, found: &Identification, options: PosteriorOpti
         return Err(Failure::Input(vec![wrong]));
     }
     let mode: Vec<f64> = found.parameters.iter().map(|parameter| parameter.estimate).collect();
-    let sampler = Sampler { loaded, problem: &problem, mode: &mode, options };
+    let ends = found.starts.iter().map(|search| search.end.clone()).filter(|end| !end.is_empty()).collect();
+    let sampler = Sampler { loaded, problem: &problem, mode: &mode, ends, options };
     let mut sampled = match &problem.linearity {
         Linearity::Constant(model) => sampler.linear(&posed(loaded, &problem, model, SignalsWanted::No)?),
         Linearity::TimeVarying(_) | Linearity::Nonlinear(_) => sampler.nonlinear(),
@@ -117,6 +168,8 @@ struct Sampler<'a> {
     loaded: &'a Loaded,
     problem: &'a Problem,
     mode: &'a [f64],
+    /// Where the searches of the identification ended.
+    ends: Vec<Vec<f64>>,
     options: PosteriorOptions,
 }
 
@@ -124,11 +177,17 @@ impl Sampler<'_> {
     fn linear(&self, study: &LinearStudy) -> Result<Posterior, Failure> {
         let fail = |error| failure(self.loaded, study, self.mode, &error);
         let likelihood = Likelihood::new(study, self.mode, FilterOptions::default()).map_err(fail)?;
-        let information = likelihood.expand(self.mode).map_err(fail)?.information;
-        let mut found = self.sample(&information, |theta| {
+        likelihood.evaluate(self.mode).map_err(fail)?;
+        let slope = |theta: &[f64]| {
             let found = likelihood.gradient(theta).ok()?;
             Some(Slope { value: found.value.log_likelihood, gradient: found.gradient })
-        })?;
+        };
+        let expansion = |theta: &[f64]| {
+            let found = likelihood.expand(theta).ok()?;
+            let gradient = found.gradient.iter().map(|slope| -slope).collect();
+            Some(Expansion { value: -found.value.log_likelihood, gradient, curvature: found.information })
+        };
+        let mut found = self.sample(&slope, &expansion)?;
         if study.layout().start == StartMode::Estimated {
             let note =
                 Diagnostic::note("posterior-start", "for each draw the start is at its best value, not averaged");
@@ -147,49 +206,114 @@ impl Sampler<'_> {
             &study.space,
             self.loaded.watch.clone(),
         );
-        let information = likelihood.expansion(self.mode).map_err(fail)?.information;
-        self.sample(&information, |theta| {
+        likelihood.expansion(self.mode).map_err(fail)?;
+        let expansion = |theta: &[f64]| {
             let found = likelihood.expansion(theta).ok()?;
+            Some(Expansion { value: found.value, gradient: found.gradient, curvature: found.information })
+        };
+        let slope = |theta: &[f64]| {
+            let found = expansion(theta)?;
             Some(Slope { value: -found.value, gradient: found.gradient.iter().map(|slope| -slope).collect() })
-        })
+        };
+        self.sample(&slope, &expansion)
     }
 
-    fn sample(
-        &self,
-        information: &Mat<f64>,
-        likelihood: impl Fn(&[f64]) -> Option<Slope> + Sync,
-    ) -> Result<Posterior, Failure> {
+    fn sample<S, E>(&self, likelihood: &S, expansion: &E) -> Result<Posterior, Failure>
+    where
+        S: Fn(&[f64]) -> Option<Slope> + Sync,
+        E: Fn(&[f64]) -> Option<Expansion> + Sync,
+    {
         let Problem { unknowns, space, .. } = self.problem;
         let priors: Vec<Option<Prior>> = unknowns.iter().map(|unknown| unknown.prior).collect();
-        let curvature = self.refuse_improper(information, &priors)?;
+        let searched = || {
+            let inner = Searched { slope: likelihood, expansion, watch: &self.loaded.watch };
+            WithPriors { inner, priors: &priors, factor: 1.0 }
+        };
+        let curvature = self.refuse_improper(&mut searched(), &priors)?;
+        let modes = self.modes(&searched, &priors, curvature);
         let transforms: Vec<Transform> =
             (0..unknowns.len()).map(|at| Transform::new(space.lower[at], space.upper[at], space.nominal[at])).collect();
         let density = Density { likelihood, priors: &priors, watch: &self.loaded.watch };
         let PosteriorOptions { n_draws, n_chains, seed } = self.options;
         let options = SampleOptions { n_chains, n_draws, n_warmup: n_warmup(n_draws, self.mode.len()), seed };
-        let draws = sample(&density, &transforms, self.mode, &curvature, &options);
+        let points: Vec<Mode> = modes.iter().map(|found| found.mode.clone()).collect();
+        let draws = sample(&density, &transforms, &points, &options);
         if draws.theta.iter().any(|chain| chain.len() < n_draws) {
-            let message = "the likelihood has no value around the estimate: no chain could begin";
-            return Err(Failure::Method(vec![Diagnostic::error("posterior", message)]));
+            return Err(no_value());
         }
         let of = |at: usize| -> Vec<Vec<f64>> {
             draws.theta.iter().map(|chain| chain.iter().map(|draw| draw[at]).collect()).collect()
         };
         let names: Vec<String> = unknowns.iter().map(|unknown| unknown.name.clone()).collect();
         let convergence = (0..names.len()).map(|at| convergence(&of(at))).collect();
-        Ok(Posterior { names, draws, convergence, diagnostics: Vec::new() })
+        let diagnostics = other_modes(&modes, &names).into_iter().collect();
+        Ok(Posterior { names, draws, convergence, diagnostics })
     }
 
-    /// Information with that of priors and of bounds on both sides. A direction without any is an improper posterior.
-    fn refuse_improper(&self, information: &Mat<f64>, priors: &[Option<Prior>]) -> Result<Mat<f64>, Failure> {
+    /// The estimate, and other modes that are about as high: ends of searches from all over the bounds, and of those
+    /// that the identification made.
+    fn modes<'p, O: Objective<Refusal = ()>>(
+        &self,
+        searched: &(impl Fn() -> WithPriors<'p, O> + Sync),
+        priors: &[Option<Prior>],
+        curvature: Mat<f64>,
+    ) -> Vec<FoundMode> {
+        let Problem { space, .. } = self.problem;
+        let mut modes = vec![FoundMode { mode: Mode { theta: self.mode.to_vec(), curvature }, lower: 0.0 }];
+        let Ok(value) = searched().value(self.mode) else { return modes };
+        let options = SearchOptions { max_iterations: MAX_STEPS, absolute: LEFT, ..SearchOptions::default() };
+        // Of both signs where nothing is said of it.
+        let reach = |i: usize| 10.0 * self.mode[i].abs().max(space.nominal[i]);
+        let finite = |bound: f64, i: usize, sign: f64| if bound.is_finite() { bound } else { sign * reach(i) };
+        let everywhere = SearchSpace {
+            lower: (0..self.mode.len()).map(|i| finite(space.lower[i], i, -1.0)).collect(),
+            upper: (0..self.mode.len()).map(|i| finite(space.upper[i], i, 1.0)).collect(),
+            nominal: space.nominal.clone(),
+        };
+        let mut starts = everywhere.starts(self.mode, N_SEARCHES + 1, self.options.seed);
+        starts.splice(..1, self.ends.iter().cloned());
+        let search = |from: &Vec<f64>| {
+            let found = minimize(&mut searched(), from, space, &options, &mut |_| {}).ok()?;
+            let has_ended = found.end == SearchEnd::Converged && found.expansion.value.is_finite();
+            has_ended.then_some(found)
+        };
+        let mut ends: Vec<_> = starts.par_iter().filter_map(search).collect();
+        ends.sort_by(|one, other| one.expansion.value.total_cmp(&other.expansion.value));
+        let best = ends.first().map_or(value, |end| end.expansion.value.min(value));
+        for end in ends.iter().filter(|end| end.expansion.value <= best + COUNTS) {
+            let is_known = modes.iter().any(|known| distance(&known.mode, &end.theta) < SAME_MODE);
+            let Some(information) = searched().inner.expand(&end.theta).ok().filter(|_| !is_known) else { continue };
+            let curvature = self.with_beforehand(&information.curvature, priors, &end.theta);
+            let mode = Mode { theta: end.theta.clone(), curvature };
+            modes.push(FoundMode { mode, lower: end.expansion.value - value });
+        }
+        modes
+    }
+
+    /// Information with what is known of the unknowns beforehand.
+    fn with_beforehand(&self, information: &Mat<f64>, priors: &[Option<Prior>], theta: &[f64]) -> Mat<f64> {
+        let n = theta.len();
+        Mat::from_fn(n, n, |i, j| {
+            let beforehand = if i == j { known_beforehand(&self.problem.space, priors[i], i, theta[i]) } else { 0.0 };
+            information[(i, j)] + beforehand
+        })
+    }
+
+    /// Curvature with that of priors and of bounds on both sides. A direction without any is an improper posterior,
+    /// unless it is that of an unknown along which the density falls away even so.
+    fn refuse_improper<O: Objective>(
+        &self,
+        searched: &mut WithPriors<'_, O>,
+        priors: &[Option<Prior>],
+    ) -> Result<Mat<f64>, Failure> {
         let Problem { unknowns, space, .. } = self.problem;
-        let n = unknowns.len();
-        let curvature = Mat::from_fn(n, n, |i, j| {
-            if i != j {
-                return information[(i, j)];
+        let Ok(expansion) = searched.inner.expand(self.mode) else { return Err(no_value()) };
+        let mut curvature = self.with_beforehand(&expansion.curvature, priors, self.mode);
+        for at in 0..unknowns.len() {
+            if curvature[(at, at)] * space.nominal[at].powi(2) < FLAT {
+                curvature[(at, at)] += precision_by_fall(searched, self.mode, at, space).unwrap_or(0.0);
             }
-            information[(i, i)] + known_beforehand(space, priors[i], i, self.mode[i])
-        });
+        }
         let flat = flat_directions(&curvature, space, unknowns);
         if flat.is_empty() {
             return Ok(curvature);
@@ -205,6 +329,44 @@ impl Sampler<'_> {
         let sources = self.loaded.study.as_ref().map(|study| study.sources.clone()).unwrap_or_default();
         Err(Failure::Input(vec![Diagnostic::resolve(&finding, &sources)]))
     }
+}
+
+/// A search of the posterior for other modes ended here.
+struct FoundMode {
+    mode: Mode,
+    /// By how much the logarithm of the density is lower than at the estimate.
+    lower: f64,
+}
+
+/// The distance from a mode in standard deviations.
+fn distance(mode: &Mode, theta: &[f64]) -> f64 {
+    let off: Vec<f64> = theta.iter().zip(&mode.theta).map(|(there, here)| there - here).collect();
+    let n = off.len();
+    let square: f64 = (0..n).map(|i| (0..n).map(|j| off[i] * mode.curvature[(i, j)] * off[j]).sum::<f64>()).sum();
+    square.max(0.0).sqrt()
+}
+
+/// What is said of modes beside the estimate.
+fn other_modes(modes: &[FoundMode], names: &[String]) -> Option<Diagnostic> {
+    let others = modes.get(1..).filter(|others| !others.is_empty())?;
+    let words = |found: &FoundMode| {
+        let values: Vec<String> =
+            names.iter().zip(&found.mode.theta).map(|(name, value)| format!("{name} = {}", short(*value, 5))).collect();
+        let by = short(found.lower.abs(), 3);
+        let than = if found.lower < 0.0 { "higher" } else { "lower" };
+        format!("at {} (log density {by} {than})", values.join(", "))
+    };
+    let places: Vec<String> = others.iter().map(words).collect();
+    let message =
+        format!("the posterior has more than one mode: beside the estimate one {}", places.join(", and one "));
+    let help = "chains begin at all of them; where they do not pass from one to another, the draws do not say how much \
+                each weighs. Bounds or a `prior` may exclude what cannot be";
+    Some(Diagnostic::new(Level::Warning, "posterior-modes", message).with_help(help))
+}
+
+fn no_value() -> Failure {
+    let message = "the likelihood has no value around the estimate: no chain could begin";
+    Failure::Method(vec![Diagnostic::error("posterior", message)])
 }
 
 /// Draws before those that are kept. Chains begin around the mode with the metric of its curvature; what is left to learn
@@ -233,7 +395,7 @@ fn flat_directions(curvature: &Mat<f64>, space: &SearchSpace, unknowns: &[Unknow
     let Ok(eigen) = SelfAdjointEigen::new(scaled.as_ref(), faer::Side::Lower) else { return Vec::new() };
     let (values, vectors) = (eigen.S().column_vector(), eigen.U());
     (0..n)
-        .filter(|&k| values[k] < 1e-10)
+        .filter(|&k| values[k] < FLAT)
         .map(|k| (0..n).filter(|&i| vectors[(i, k)].abs() > 0.1).map(|i| unknowns[i].name.clone()).collect())
         .collect()
 }
@@ -260,8 +422,11 @@ impl Posterior {
             warn("posterior-size", message, "take more draws");
         }
         if self.draws.divergences > 0 {
-            let message =
-                format!("{} trajectories diverged: parts of the posterior may be missing", self.draws.divergences);
+            let message = format!(
+                "{} trajectories diverged, the shortest steps that were tried being meant for an acceptance of {}: parts \
+                 of the posterior may be missing",
+                self.draws.divergences, self.draws.target_acceptance
+            );
             warn("posterior-divergences", message, "a narrow prior or other parameters may make it less curved");
         }
     }
@@ -310,6 +475,7 @@ impl Posterior {
             "q05": self.by_name(|at| quantile(&self.column(at), 0.05)),
             "q95": self.by_name(|at| quantile(&self.column(at), 0.95)),
             "acceptance": self.draws.acceptance,
+            "target_acceptance": self.draws.target_acceptance,
             "evaluations": self.draws.n_evaluations,
             "file": file,
         })

@@ -1,7 +1,7 @@
 //! The verbs that need data: `identify`, `cost` and `estimate`.
 
 use std::io::{IsTerminal, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -12,7 +12,9 @@ use daesy_system::Watch;
 use signal_hook::consts::SIGINT;
 use signal_hook::flag::{register, register_conditional_shutdown};
 
-use super::{Answer, CostArgs, EstimateArgs, FileArgs, IdentifyArgs, Status, cannot_write, load_for, table_kind};
+use super::{
+    Answer, CostArgs, EstimateArgs, FileArgs, IdentifyArgs, Status, cannot_write, load_for, missing_folder, table_kind,
+};
 use crate::cost::{CostOptions, cost};
 use crate::diagnostic::Diagnostic;
 use crate::estimate::{estimate, estimate_identified};
@@ -131,6 +133,9 @@ impl Begun {
             Ok(kind) => kind,
             Err(diagnostic) => return Err(Box::new(answer.fail(Status::Usage, vec![*diagnostic]))),
         };
+        if let Some(diagnostic) = missing_folder([&args.output, &args.report]) {
+            return Err(Box::new(answer.fail(Status::Fault, vec![diagnostic])));
+        }
         let loaded = match load_for(args, verb) {
             Ok(loaded) => loaded,
             Err(failure) => return Err(Box::new(answer.refused(failure))),
@@ -276,6 +281,28 @@ fn with_validation(mut loaded: Loaded, args: &IdentifyArgs) -> Result<Loaded, Fa
     Ok(loaded)
 }
 
+fn folder(path: &Path) -> Option<PathBuf> {
+    std::path::absolute(path).ok().and_then(|path| path.parent().map(Path::to_path_buf))
+}
+
+/// The kind of the file of draws. What is to be written must be of use before anything is computed for it: a study that
+/// is saved must find its files, and know their kind.
+fn draws_kind(args: &IdentifyArgs) -> Result<TableKind, Box<Diagnostic>> {
+    let kind = table_kind(args.posterior_file.as_deref())?;
+    let Some(save) = &args.save else { return Ok(kind) };
+    // Paths in a study are relative to it.
+    if args.file.caller.source.is_none() && folder(save) != folder(&args.file.file) {
+        let diagnostic = Diagnostic::error("save", "a study that was identified is saved beside the original");
+        return Err(Box::new(diagnostic.with_help("its paths are relative to its folder")));
+    }
+    if kind == TableKind::Mat && args.posterior_file.is_some() {
+        let message = "a study that is saved names its draws, and reads them from .csv or .parquet only";
+        let help = "give `--posterior-file` another ending, or leave out `--save`";
+        return Err(Box::new(Diagnostic::error("save", message).with_help(help)));
+    }
+    Ok(kind)
+}
+
 pub(super) fn identify_verb(args: &IdentifyArgs) -> Answer {
     if !args.others.is_empty() {
         return compare_verb(args);
@@ -284,6 +311,13 @@ pub(super) fn identify_verb(args: &IdentifyArgs) -> Answer {
         Ok(begun) => begun,
         Err(answer) => return *answer,
     };
+    let draws_kind = match draws_kind(args) {
+        Ok(kind) => kind,
+        Err(diagnostic) => return answer.fail(Status::Usage, vec![*diagnostic]),
+    };
+    if let Some(diagnostic) = missing_folder([&args.posterior_file, &args.save]) {
+        return answer.fail(Status::Fault, vec![diagnostic]);
+    }
     let mut loaded = match with_validation(loaded, args) {
         Ok(loaded) => loaded,
         Err(failure) => return answer.refused(failure),
@@ -316,10 +350,6 @@ pub(super) fn identify_verb(args: &IdentifyArgs) -> Answer {
     found.add_to(&mut page);
     let mut files: Vec<(&Path, Vec<u8>)> = Vec::new();
     if let Some(n_draws) = args.posterior {
-        let table_kind = match table_kind(args.posterior_file.as_deref()) {
-            Ok(kind) => kind,
-            Err(diagnostic) => return answer.fail(Status::Usage, vec![*diagnostic]),
-        };
         let options = PosteriorOptions { n_draws, n_chains: args.chains, seed: args.file.common.seed };
         let mut line = Line::new(&args.file);
         line.show("sampling the posterior");
@@ -335,7 +365,7 @@ pub(super) fn identify_verb(args: &IdentifyArgs) -> Answer {
         answer.diagnostics.extend(sampled.diagnostics.iter().cloned());
         sampled.add_to(&mut page);
         if let Some(path) = &args.posterior_file {
-            files.push((path, to_bytes(&sampled.table(), table_kind)));
+            files.push((path, to_bytes(&sampled.table(), draws_kind)));
         }
     }
     if !found.converged {
@@ -343,13 +373,6 @@ pub(super) fn identify_verb(args: &IdentifyArgs) -> Answer {
         answer.explain_the_end(&found);
     }
     if let (Some(path), Some(study)) = (&args.save, &loaded.study) {
-        // Paths in a study are relative to it.
-        let folder = |path: &Path| std::path::absolute(path).ok().and_then(|path| path.parent().map(Path::to_path_buf));
-        if args.file.caller.source.is_none() && folder(path) != folder(&args.file.file) {
-            let diagnostic = Diagnostic::error("save", "a study that was identified is saved beside the original")
-                .with_help("its paths are relative to its folder");
-            return answer.fail(Status::Usage, vec![diagnostic]);
-        }
         // Draws beside the study are named by their file.
         let draws = args.posterior_file.as_ref().filter(|_| args.posterior.is_some()).map(|draws| {
             let beside = draws.file_name().filter(|_| folder(draws) == folder(path)).map(Path::new);

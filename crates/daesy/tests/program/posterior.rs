@@ -138,6 +138,72 @@ fn what_has_no_posterior_is_refused() {
     assert_eq!(plain.run(&["identify", "study.toml", "--chains", "2"]).status, 2);
 }
 
+/// What is to be written is looked at before the work, and what a study could not read is not written.
+#[test]
+fn outputs_of_no_use_are_refused_beforehand() {
+    let session = session("b = { start = 1 }");
+    let run = |more: &[&str]| session.run(&[&["identify", "study.toml", "--posterior", "100"], more].concat());
+    for (more, status) in [
+        (&["--posterior-file", "draws.mat", "--save", "found.toml"][..], 2),
+        (&["--posterior-file", "draws.csv", "--save", "elsewhere/found.toml"], 2),
+        (&["--posterior-file", "elsewhere/draws.csv"], 1),
+        (&["--report", "elsewhere/page.html"], 1),
+    ] {
+        let refused = run(more);
+        assert_eq!(refused.status, status, "{more:?}: {}", refused.stderr);
+        assert_eq!(refused.stdout, "", "{more:?}");
+    }
+    let written = ["draws.mat", "draws.csv", "found.toml"].iter().any(|name| session.path(name).exists());
+    assert!(!written);
+    assert_eq!(run(&["--posterior-file", "draws.mat"]).status, 0);
+}
+
+/// x = c^2 (1 - e^-t) is as well explained by -c. Chains of one mode alone would agree with each other.
+#[test]
+fn two_modes_are_told() {
+    let mut data = "t,x\n".to_owned();
+    for [time, value] in samples() {
+        data.push_str(&format!("{time},{value}\n"));
+    }
+    let model = "model Lag parameter Real c = 1; Real x(start = 0, fixed = true); equation der(x) = c^2 - x; end Lag;";
+    let study = format!(
+        "[model]\nfile = \"model.mo\"\n[unknown]\nc = {{ start = 1 }}\n[measurements]\nx = {{ std = {ERROR} }}\n\
+         [data]\nfile = \"data.csv\"\n[simulate]\nstart = 0\n"
+    );
+    let session = Session::with_model(model).with("data.csv", &data).with("study.toml", &study);
+    let run = session.run(&["identify", "study.toml", "--posterior", "300", "--json"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let document = run.json();
+    let told = finding(&document, "posterior-modes")["message"].as_str().unwrap();
+    let [precision, moment] = normal_equation();
+    assert!(told.contains(&format!("c = -{:.3}", (moment / precision).sqrt())), "{told}");
+    finding(&document, "posterior-chains");
+    assert!(number(&document["posterior"], "mean", "c").abs() < 0.4, "{document}");
+    let bounded = study.replace("start = 1 }", "start = 1, min = 0 }");
+    let session = session.with("study.toml", &bounded);
+    let run = session.run(&["identify", "study.toml", "--posterior", "300", "--json"]);
+    assert!(!run.stdout.contains("posterior-modes"), "{}", run.stdout);
+}
+
+/// Errors that are as small as they are said to be leave nothing for a disturbance: at its size 0 the likelihood has
+/// neither slope nor curvature, but it falls away from there.
+#[test]
+fn a_size_of_noise_that_is_zero_has_a_posterior() {
+    let rows: Vec<String> =
+        (0..60).map(|k| format!("{},{}", 0.1 * f64::from(k), 0.05 * f64::from(k * k).sin())).collect();
+    let study = "[model]\nfile = \"model.mo\"\n[unknown]\ns = { start = 0.2 }\n[measurements]\nx = { std = 0.05 }\n\
+                 [disturbances]\nw = { A = [[-2.0]], B = [[1.0]], C = [[\"s\"]] }\n[data]\nfile = \"data.csv\"\n";
+    let model = "model M input Real w; Real x(start = 0, fixed = true); equation der(x) = w - x; end M;";
+    let session = Session::with_model(model).with("data.csv", &format!("t,x\n{}\n", rows.join("\n")));
+    let run = session.with("study.toml", study).run(&["identify", "study.toml", "--posterior", "500", "--json"]);
+    let document = run.json();
+    let posterior = &document["posterior"];
+    assert!(number(posterior, "rhat", "s") < 1.05, "{document}");
+    // As likely with either sign.
+    let (mean, std) = (number(posterior, "mean", "s"), number(posterior, "std", "s"));
+    assert!(mean.abs() < 0.3 * std && std < 2.0, "{mean} {std}");
+}
+
 /// Draws of two parameters together: what they make of the model keeps how they go with each other.
 #[test]
 fn joint_samples_go_on_to_uq_and_estimate() {
