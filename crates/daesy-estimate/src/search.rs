@@ -227,6 +227,9 @@ const KEPT_REFUSALS: usize = 16;
 const CREEPING: f64 = 1e-4;
 const MAX_CREPT: usize = 20;
 
+/// Steps that bring as little and are shorter than this, in typical sizes, lead nowhere: the objective is rough there.
+const NOWHERE: f64 = 1e-10;
+
 /// Minimizes an objective from a starting point; `observe` sees every accepted point.
 ///
 /// # Errors
@@ -304,7 +307,11 @@ pub fn minimize<O: Objective>(
             if let Some((expanded, ratio)) = next {
                 last_step = step.iter().map(|s| s * s).sum::<f64>().sqrt();
                 let is_creeping = expansion.value - expanded.value < CREEPING * promised;
-                n_crept = if is_creeping { n_crept + 1 } else { 0 };
+                n_crept = match is_creeping {
+                    true if last_step < NOWHERE => MAX_CREPT,
+                    true => n_crept + 1,
+                    false => 0,
+                };
                 expansion = expanded;
                 theta = trial;
                 lambda = (lambda * (1.0 - (2.0 * ratio - 1.0).powi(3)).clamp(0.1, 2.0)).max(1e-14);
@@ -514,8 +521,9 @@ const EQUAL: f64 = 0.1;
 ///
 /// A curvature H from derivatives says that it rises by r^2 / 2 at a distance of r / sqrt(H_ii). Where the objective is
 /// rough, as where relations jump under a filter, derivatives speak of its teeth: on the scale of what data can tell it
-/// rises much more slowly, or it falls. So both sides are looked at, two standard errors away by the curvature and then
-/// twice as far again and again, until the mean rise is a quarter of what it should be.
+/// rises much more slowly, or it falls. So both sides are looked at, two and four standard errors away by the curvature
+/// and then twice as far again and again, until the mean rise is a quarter of what it should be at both distances: a
+/// tooth may be as high at one.
 pub fn widths<O: Objective>(objective: &mut O, found: &SearchResult<O::Refusal>, space: &SearchSpace) -> Widths {
     let (theta, value) = (&found.theta, found.expansion.value);
     let mut best: Option<(f64, Vec<f64>)> = None;
@@ -523,27 +531,34 @@ pub fn widths<O: Objective>(objective: &mut O, found: &SearchResult<O::Refusal>,
     for i in 0..theta.len() {
         let curvature = found.expansion.curvature[(i, i)];
         let expected = if curvature > 0.0 { curvature.sqrt().recip() } else { space.nominal[i] };
-        let mut width = expected;
-        for _ in 0..MAX_DOUBLED {
+        // The mean rise at a distance, infinite where there is no room; what is nearer, at a bound, counts for as much
+        // less.
+        let mut mean_rise = |distance: f64| {
             let mut rises = Vec::new();
             for sign in [1.0, -1.0] {
                 let mut beside = theta.clone();
-                beside[i] = (theta[i] + sign * 2.0 * width).clamp(space.lower[i], space.upper[i]);
+                beside[i] = (theta[i] + sign * distance).clamp(space.lower[i], space.upper[i]);
                 if beside[i] == theta[i] {
                     continue;
                 }
-                // What is nearer than asked for, at a bound, counts for as much less.
-                let share = ((beside[i] - theta[i]) / (2.0 * width)).powi(2);
+                let share = ((beside[i] - theta[i]) / distance).powi(2);
                 let there = objective.value(&beside).unwrap_or(f64::INFINITY);
                 rises.push((there - value) / share);
                 if there < best.as_ref().map_or(value - EQUAL, |(value, _)| *value) {
                     best = Some((there, beside));
                 }
             }
-            if rises.is_empty() || rises.iter().sum::<f64>() / rises.len() as f64 >= 0.5 {
+            if rises.is_empty() { f64::INFINITY } else { rises.iter().sum::<f64>() / rises.len() as f64 }
+        };
+        let mut width = expected;
+        let mut near = mean_rise(2.0 * width);
+        for _ in 0..MAX_DOUBLED {
+            let far = mean_rise(4.0 * width);
+            if near >= 0.25 * 2.0 && far >= 0.25 * 8.0 {
                 break;
             }
             width *= 2.0;
+            near = far;
         }
         all.widths.push(if found.at_bound[i].is_some() { f64::NAN } else { width });
         all.expected.push(expected);

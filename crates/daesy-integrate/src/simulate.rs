@@ -75,6 +75,8 @@ pub struct SimulateOptions {
     pub stop: f64,
     /// Times of output rows, ascending, within start and stop.
     pub output_times: Vec<f64>,
+    /// The length of time that what is small is a part of: of the whole of which this run is a leg; its own if `None`.
+    pub span: Option<f64>,
     /// Relative tolerance.
     pub rtol: f64,
     /// Absolute tolerance, multiplied by nominal values.
@@ -99,6 +101,7 @@ impl Default for SimulateOptions {
             start: 0.0,
             stop: 1.0,
             output_times: Vec::new(),
+            span: None,
             rtol: 1e-6,
             atol: 1e-9,
             max_steps: 100_000_000,
@@ -590,7 +593,7 @@ impl Run<'_, '_> {
         while self.stepper.now.time < goal {
             let mut reach = goal.min(self.stepper.now.time + self.longest_step());
             if self.stepper.is_at_rest() && self.stepper.model.has_nonlinear_blocks() {
-                reach = reach.min(self.stepper.now.time + (self.options.stop - self.options.start) / STRIDES);
+                reach = reach.min(self.stepper.now.time + self.stepper.span() / STRIDES);
             }
             if let Err(error) = self.stepper.advance(reach) {
                 return self.cross_edge(error, simulation);
@@ -736,9 +739,8 @@ impl Run<'_, '_> {
         if !self.has_events || matches!(error, IntegrateError::Stopped { .. } | IntegrateError::TooManySteps { .. }) {
             return Err(error);
         }
-        let span = self.options.stop - self.options.start;
         let mut distance = self.stepper.resolution();
-        while distance <= EDGE * span {
+        while distance <= EDGE * self.stepper.span() {
             let place = self.stepper.along_tangent(distance);
             if let Some(crossing) = self.edge_at(place) {
                 return self.settle_edge(&crossing, error, simulation);

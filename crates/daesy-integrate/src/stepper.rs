@@ -768,9 +768,9 @@ impl<'s, 'i> Stepper<'s, 'i> {
         self.old.time
     }
 
-    /// The length of the time span.
+    /// The length of the time span, or of the one that this is a part of.
     pub(crate) fn span(&self) -> f64 {
-        self.options.stop - self.options.start
+        self.options.span.unwrap_or(self.options.stop - self.options.start)
     }
 
     /// Times closer than this are not told apart.

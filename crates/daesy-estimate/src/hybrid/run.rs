@@ -265,7 +265,9 @@ impl<'f> Walk<'f> {
         let n_intervals = to.point - from.point;
         let standard = self.points(from.point, n + n_intervals * n_components);
         let states: Vec<faer::Mat<f64>> = hypotheses.iter().map(|hypothesis| hypothesis.states(&standard)).collect();
-        let options = SimulateOptions { start: from.time, stop: to.time, ..self.problem.integration.clone() };
+        // Events are looked for as closely as in a simulation of the experiment.
+        let span = grid.samples.last().map(|last| last - grid.start);
+        let options = SimulateOptions { start: from.time, stop: to.time, span, ..self.problem.integration.clone() };
         let kinks: Vec<f64> = (1..n_intervals).map(|interval| from.time + interval as f64 * grid.step).collect();
         let follow = |task: usize| {
             let (parent, point) = (task / self.n_points(), task % self.n_points());
