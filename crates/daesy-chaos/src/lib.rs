@@ -35,4 +35,4 @@ pub use projection::{
 };
 pub use recurrence::{Recurrence, Rule, clenshaw_curtis};
 pub use sampling::{Purpose, SobolSequence, random_point};
-pub use surrogate::{Quantiles, Series, SobolIndices, Surrogate, empirical_quantile};
+pub use surrogate::{QuantilePoints, Quantiles, Series, SobolIndices, Surrogate, empirical_quantile};

@@ -1,5 +1,7 @@
 //! The series itself: coefficients of every variable over time, and what follows from them.
 
+use std::ops::RangeInclusive;
+
 use crate::basis::Basis;
 use crate::sampling::SobolSequence;
 
@@ -38,6 +40,18 @@ pub struct Quantiles {
     /// By probability that was asked for, then by row.
     pub values: Vec<Vec<f64>>,
 }
+
+/// Points at which series are looked at for quantiles.
+#[derive(Clone, PartialEq, Debug)]
+pub struct QuantilePoints {
+    n: usize,
+    /// Values by polynomial, then by point.
+    polynomials: Vec<Vec<f64>>,
+}
+
+/// From one row to the next a quantile moves by no more than this, in standard deviations from the mean; where it moves
+/// farther it is sought among all values.
+const WINDOW: f64 = 0.05;
 
 /// A standard deviation below this share of a variable's size is rounding.
 const ROUNDING: f64 = 1e-11;
@@ -117,7 +131,7 @@ impl Surrogate {
 
     /// Points whose values stand for the distribution: as many as fit into a bound of work, between 512 and 8192.
     #[must_use]
-    pub fn quantile_points(&self) -> Vec<Vec<f64>> {
+    pub fn quantile_points(&self) -> QuantilePoints {
         let work = (self.basis.len() * self.times.len() * self.series.len()).max(1);
         let n = (1_500_000_000 / work).clamp(512, 8192) as u32;
         let n_parameters = self.basis.n_parameters();
@@ -135,27 +149,41 @@ impl Surrogate {
                 ),
             }
         };
-        (0..n).map(|sample| self.basis.evaluate(&self.basis.germ_of_unit(&unit(sample)))).collect()
+        let mut polynomials = vec![Vec::with_capacity(n as usize); self.basis.len()];
+        for sample in 0..n {
+            let values = self.basis.evaluate(&self.basis.germ_of_unit(&unit(sample)));
+            polynomials.iter_mut().zip(values).for_each(|(all, value)| all.push(value));
+        }
+        QuantilePoints { n: n as usize, polynomials }
     }
 
     /// Quantiles of a variable over time, from the series at the points of [`Self::quantile_points`].
     #[must_use]
-    pub fn quantiles(&self, series: &Series, points: &[Vec<f64>], probabilities: &[f64]) -> Quantiles {
+    pub fn quantiles(&self, series: &Series, points: &QuantilePoints, probabilities: &[f64]) -> Quantiles {
         let n_rows = self.times.len();
+        let (mean, std) = (series.mean(), series.std());
         let mut quantiles = vec![vec![0.0; n_rows]; probabilities.len()];
-        let mut values = vec![0.0; points.len()];
+        let mut values = vec![0.0; points.n];
+        let mut window = Vec::new();
+        // In standard deviations from the mean, at the row before.
+        let mut seen = vec![f64::NAN; probabilities.len()];
         for row in 0..n_rows {
-            let coefficients: Vec<f64> = series.coefficients.iter().map(|values| values[row]).collect();
-            let is_constant = coefficients[1..].iter().all(|&value| value == 0.0);
-            if is_constant {
-                quantiles.iter_mut().for_each(|quantile| quantile[row] = coefficients[0]);
+            if series.coefficients[1..].iter().all(|values| values[row] == 0.0) {
+                quantiles.iter_mut().for_each(|quantile| quantile[row] = mean[row]);
                 continue;
             }
-            for (value, point) in values.iter_mut().zip(points) {
-                *value = point.iter().zip(&coefficients).map(|(p, c)| p * c).sum();
+            values.fill(0.0);
+            for (polynomial, coefficients) in points.polynomials.iter().zip(&series.coefficients) {
+                let coefficient = coefficients[row];
+                values.iter_mut().zip(polynomial).for_each(|(value, polynomial)| *value += polynomial * coefficient);
             }
-            for (quantile, &probability) in quantiles.iter_mut().zip(probabilities) {
-                quantile[row] = empirical_quantile(&mut values, probability);
+            for (at, &probability) in probabilities.iter().enumerate() {
+                let expected = mean[row] + seen[at] * std[row];
+                let near = expected - WINDOW * std[row]..=expected + WINDOW * std[row];
+                let found = quantile_within(&values, probability, near, &mut window)
+                    .unwrap_or_else(|| empirical_quantile(&mut values.clone(), probability));
+                quantiles[at][row] = found;
+                seen[at] = (found - mean[row]) / std[row];
             }
         }
         Quantiles { values: quantiles }
@@ -183,6 +211,28 @@ pub fn empirical_quantile(values: &mut [f64], probability: f64) -> f64 {
     let (_, &mut low, rest) = values.select_nth_unstable_by(below, f64::total_cmp);
     let high = rest.iter().copied().fold(f64::INFINITY, f64::min);
     if high.is_finite() { low + (place - below as f64) * (high - low) } else { low }
+}
+
+/// What [`empirical_quantile`] gives, from the values in a range alone; `None` where the two nearest are not both there.
+fn quantile_within(values: &[f64], probability: f64, range: RangeInclusive<f64>, window: &mut Vec<f64>) -> Option<f64> {
+    window.clear();
+    let mut n_below = 0;
+    for &value in values {
+        n_below += usize::from(value < *range.start());
+        if range.contains(&value) {
+            window.push(value);
+        }
+    }
+    let last = values.len().checked_sub(1)?;
+    let place = (probability * values.len() as f64 - 0.5).clamp(0.0, last as f64);
+    let below = place.floor() as usize;
+    let (from, to) = (below.checked_sub(n_below)?, (below + 1).min(last) - n_below);
+    if to >= window.len() {
+        return None;
+    }
+    let (_, &mut low, rest) = window.select_nth_unstable_by(from, f64::total_cmp);
+    let high = rest.iter().copied().fold(f64::INFINITY, f64::min);
+    Some(if high.is_finite() { low + (place - below as f64) * (high - low) } else { low })
 }
 
 #[cfg(test)]
@@ -232,6 +282,25 @@ mod tests {
             })
             .sum();
         assert!((below - 0.5).abs() < 2e-3, "{below}");
+    }
+
+    #[test]
+    fn a_quantile_within_a_range_is_that_of_all_values() {
+        let values: Vec<f64> = (0..500).map(|k| (f64::from(k * k) * 0.37).sin() + 1e-3 * f64::from(k)).collect();
+        let mut window = Vec::new();
+        let mut n_found = 0;
+        for probability in [0.0, 0.05, 0.31, 0.5, 0.95, 1.0] {
+            let expected = empirical_quantile(&mut values.clone(), probability);
+            for off in [-0.3, -0.04, 0.0, 0.04, 0.3] {
+                let range = expected + off - 0.1..=expected + off + 0.1;
+                if let Some(found) = quantile_within(&values, probability, range, &mut window) {
+                    assert_eq!(found, expected, "{probability} {off}");
+                    n_found += 1;
+                }
+            }
+            assert_eq!(quantile_within(&values, probability, f64::NAN..=f64::NAN, &mut window), None);
+        }
+        assert!(n_found >= 12, "{n_found}");
     }
 
     #[test]
