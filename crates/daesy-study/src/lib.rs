@@ -19,6 +19,7 @@ pub mod linear_study;
 pub mod live;
 pub mod load;
 pub mod misled;
+mod no_trajectory;
 pub mod prediction_study;
 pub mod prepare;
 mod presampling;

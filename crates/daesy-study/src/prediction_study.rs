@@ -23,6 +23,7 @@ use crate::failure::Failure;
 use crate::inputs::{ParameterValues, StudyInputs};
 use crate::limits;
 use crate::load::{Loaded, quantity_expression};
+use crate::no_trajectory::NoTrajectory;
 use crate::prepare::{Changing, DataUse, Prepared, Purpose, prepare};
 use crate::problem::{Problem, Record, Unknown, reached, study_of, varying_accuracy};
 use crate::study::{Disturbance, DisturbanceProcess, InitialMode, Measurement, Named, Quantity, Study};
@@ -596,6 +597,10 @@ impl PredictionStudy {
     /// A refused point as a failure of the whole.
     #[must_use]
     pub fn failure(&self, loaded: &Loaded, refusal: &PointRefusal) -> Failure {
+        if let PointRefusal::Start(error) = refusal {
+            let start_time = self.experiments.first().map_or(0.0, |experiment| experiment.grid.start);
+            return NoTrajectory { system: &self.system, start_time }.failure(error);
+        }
         let sources = loaded.study.as_ref().map(|study| study.sources.clone()).unwrap_or_default();
         let diagnostics = vec![Diagnostic::resolve(&self.refusal(refusal), &sources)];
         match refusal {

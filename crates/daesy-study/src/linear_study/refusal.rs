@@ -76,7 +76,7 @@ pub fn finding(study: &LinearStudy, theta: &[f64], error: &EstimateError) -> Fin
         EstimateError::InconsistentStart { condition, residual } => {
             let what = study.insisted_names.get(*condition).map_or("a start condition", String::as_str);
             let message = format!("{what} contradicts the other start conditions by {residual:e}{here}");
-            Finding::error("inconsistent-start", Span::NONE, message)
+            Finding::error("no-consistent-start", Span::NONE, message)
                 .with_help("take back a `fixed = true`, or estimate the start with `[initial] mode = \"estimate\"`")
         }
         EstimateError::WhiteStart { condition, noise } => {
