@@ -16,9 +16,10 @@
 //! priors, `+- sqrt(p)` standard deviations along each of the p unknowns that have one: an experiment that is good
 //! wherever the truth may be [@chaloner1995, sec. 4]. Standard errors are told for the start.
 //!
-//! An input is searched for by exchange of its pieces, from the best of some random binary sequences: where information
+//! An input is searched for by exchange of its pieces at the limits, from coarse to fine (`search`): where information
 //! is a convex function of the input, as for linear models, the best one lies at the limits [@goodwin1977].
 
+mod affine;
 mod search;
 
 use daesy_estimate::filter::FilterOptions;
@@ -373,9 +374,13 @@ impl<'a> Designer<'a> {
         data
     }
 
-    /// The information of a plan, averaged over artificial records; where these are none, of the expected record (linear
-    /// models), or of one artificial record (others).
     fn information(&self, plan: &Plan, sensors: &[bool], theta: &[f64], n_sets: usize) -> Result<Mat<f64>, Failure> {
+        Ok(self.expected(plan, sensors, theta, n_sets)?.information)
+    }
+
+    /// What is expected of a plan, averaged over artificial records; where these are none, of the expected record (linear
+    /// models), or of one artificial record (others).
+    fn expected(&self, plan: &Plan, sensors: &[bool], theta: &[f64], n_sets: usize) -> Result<Expected, Failure> {
         let problem = Problem::for_record(self.loaded, &self.data(plan))?;
         let masked = |mut values: Vec<f64>| -> Vec<f64> {
             for (at, value) in values.iter_mut().enumerate() {
@@ -387,7 +392,8 @@ impl<'a> Designer<'a> {
         };
         let n = theta.len();
         let Linearity::Constant(model) = &problem.linearity else {
-            return self.filter_information(&problem, theta, n_sets.max(1), &masked);
+            let information = self.filter_information(&problem, theta, n_sets.max(1), &masked)?;
+            return Ok(Expected { information, slopes: None });
         };
         let study = posed(self.loaded, &problem, model, SignalsWanted::No)?;
         let refused = |error| daesy_study::linear_study::refusal::failure(self.loaded, &study, theta, &error);
@@ -412,12 +418,16 @@ impl<'a> Designer<'a> {
             }
         }
         let mut sum = Mat::zeros(n, n);
+        let mut slopes = Vec::new();
         for record in &records {
             let seen = study.clone().with_measurements(vec![masked(record.clone())]);
             let likelihood = Likelihood::new(&seen, theta, FilterOptions::default()).map_err(refused)?;
-            sum += likelihood.expand(theta).map_err(refused)?.information;
+            let found = likelihood.expand(theta).map_err(refused)?;
+            sum += found.information;
+            slopes = found.scores.experiments.into_iter().next().map(|scores| scores.by_error).unwrap_or_default();
         }
-        Ok(Mat::from_fn(n, n, |i, j| sum[(i, j)] / records.len() as f64))
+        let information = Mat::from_fn(n, n, |i, j| sum[(i, j)] / records.len() as f64);
+        Ok(Expected { information, slopes: Some(slopes).filter(|_| records.len() == 1) })
     }
 
     fn filter_information(
@@ -605,13 +615,31 @@ struct Goal<'d, 'a> {
 
 impl Goal<'_, '_> {
     fn value(&self, plan: &Plan) -> Result<f64, Failure> {
-        let mut sum = 0.0;
+        let mut all = Vec::with_capacity(self.points.len());
         for (theta, fixed) in &self.points {
-            let mean = self.designer.information(plan, self.sensors, theta, 0)?;
-            sum += self.designer.value(&(&mean + fixed));
+            all.push(&self.designer.information(plan, self.sensors, theta, 0)? + fixed);
         }
-        Ok(sum / self.points.len() as f64)
+        Ok(self.mean(all.into_iter()))
     }
+
+    /// Whether the model is linear, at the first of the points.
+    fn is_linear(&self, plan: &Plan) -> Result<bool, Failure> {
+        let Some((theta, _)) = self.points.first() else { return Ok(false) };
+        Ok(self.designer.expected(plan, self.sensors, theta, 0)?.slopes.is_some())
+    }
+
+    /// The mean of the criterion over the points, by their information.
+    fn mean(&self, all: impl Iterator<Item = Mat<f64>>) -> f64 {
+        all.map(|information| self.designer.value(&information)).sum::<f64>() / self.points.len() as f64
+    }
+}
+
+/// What is expected of a plan at a point.
+struct Expected {
+    /// The information.
+    information: Mat<f64>,
+    /// Of linear models, by one record: slopes of normalized innovations by the unknowns, `[value][unknown]`.
+    slopes: Option<Vec<f64>>,
 }
 
 fn left_out(failure: &Failure, over: &str) -> Diagnostic {

@@ -454,3 +454,111 @@ fn a_plan_has_the_inputs_of_the_record_and_counts_what_identification_counts() {
     let run = long.run(&["design", "study.toml", "--json"]);
     finding(&run.json(), "design-input");
 }
+
+/// A series of the matrix exponential of a small matrix, by squaring.
+fn exponential(a: [[f64; 3]; 3]) -> [[f64; 3]; 3] {
+    let product = |a: &[[f64; 3]; 3], b: &[[f64; 3]; 3]| {
+        let entry = |i: usize, j: usize| (0..3).map(|k| a[i][k] * b[k][j]).sum::<f64>();
+        [0, 1, 2].map(|i| [0, 1, 2].map(|j| entry(i, j)))
+    };
+    let small = a.map(|row| row.map(|x| x / 1024.0));
+    let mut term = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]];
+    let mut sum = term;
+    for k in 1..12 {
+        term = product(&term, &small).map(|row| row.map(|x| x / f64::from(k)));
+        sum = [0, 1, 2].map(|i| [0, 1, 2].map(|j| sum[i][j] + term[i][j]));
+    }
+    (0..10).fold(sum, |power, _| product(&power, &power))
+}
+
+/// What the undisturbed spring tells of c and d by its position under an input that is held between samples: the
+/// information by central differences of the exact solution, as `[c c, c d, d d]` for every pair of pieces.
+fn by_pairs_of_pieces(n_pieces: usize, n_samples: usize, step: f64, std: f64) -> Vec<Vec<[f64; 3]>> {
+    let solution = |c: f64, d: f64, piece: usize| -> Vec<f64> {
+        let phi = exponential([[0.0, step, 0.0], [-c * step, -d * step, step], [0.0; 3]]);
+        let (mut x, mut v) = (0.0, 0.0);
+        let next = |at: usize| {
+            let (now, u) = (x, f64::from(u8::from(at * n_pieces / n_samples == piece)));
+            (x, v) = (phi[0][0] * x + phi[0][1] * v + phi[0][2] * u, phi[1][0] * x + phi[1][1] * v + phi[1][2] * u);
+            now
+        };
+        (0..n_samples).map(next).collect()
+    };
+    let slope = |above: Vec<f64>, below: Vec<f64>, width: f64| -> Vec<f64> {
+        above.iter().zip(&below).map(|(a, b)| (a - b) / (2.0 * width * std)).collect()
+    };
+    let slopes = |piece: usize| {
+        let by_c = slope(solution(4.0 + 1e-4, 0.4, piece), solution(4.0 - 1e-4, 0.4, piece), 1e-4);
+        let by_d = slope(solution(4.0, 0.4 + 1e-5, piece), solution(4.0, 0.4 - 1e-5, piece), 1e-5);
+        [by_c, by_d]
+    };
+    let all: Vec<[Vec<f64>; 2]> = (0..n_pieces).map(slopes).collect();
+    let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+    let pair = |a: &[Vec<f64>; 2], b: &[Vec<f64>; 2]| [dot(&a[0], &b[0]), dot(&a[0], &b[1]), dot(&a[1], &b[1])];
+    all.iter().map(|a| all.iter().map(|b| pair(a, b)).collect()).collect()
+}
+
+fn spring_design(criterion: &str, input: &str) -> Value {
+    let more = format!(
+        "[design]\nduration = 20\nstep = 0.1\ncriterion = \"{criterion}\"\n\
+         inputs = {{ u = {{ {input}, min = -1, max = 1 }} }}\n"
+    );
+    let text = study("c = { start = 4 }\nd = { start = 0.4 }", &more).replace("v = { std = 5 }\n", "");
+    let session = Session::with_model(SPRING).with("study.toml", &text);
+    let run = session.run(&["design", "study.toml", "--json"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    run.json()
+}
+
+/// All sequences of pieces at either limit are tried, by another way to the information.
+#[test]
+fn a_designed_input_is_as_good_as_the_best_of_all_sequences() {
+    for n_pieces in [5usize, 8, 10] {
+        let pairs = by_pairs_of_pieces(n_pieces, 201, 0.1, 0.05);
+        // Variances of c and d.
+        let variances = |signs: usize| {
+            let mut information = [0.0; 3];
+            for (a, row) in pairs.iter().enumerate() {
+                for (b, pair) in row.iter().enumerate() {
+                    let sign = if (signs >> a ^ signs >> b) & 1 == 1 { -1.0 } else { 1.0 };
+                    (0..3).for_each(|k| information[k] += sign * pair[k]);
+                }
+            }
+            let determinant = information[0] * information[2] - information[1] * information[1];
+            [information[2] / determinant, information[0] / determinant, 1.0 / determinant]
+        };
+        let all: Vec<[f64; 3]> = (0..1 << (n_pieces - 1)).map(variances).collect();
+        let judged = |criterion: &str, [c, d]: [f64; 2]| match criterion {
+            "c" => c,
+            "d" => d,
+            _ => c / 16.0 + d / 0.16,
+        };
+        for criterion in ["c", "d", "A"] {
+            let best = all.iter().map(|it| judged(criterion, [it[0], it[1]])).fold(f64::INFINITY, f64::min);
+            let document = spring_design(criterion, &format!("kind = \"steps\", pieces = {n_pieces}"));
+            let plain = ["c", "d"].map(|name| error(&document, "planned", name).powi(2));
+            let found = ["c", "d"].map(|name| error(&document, "designed", name).powi(2));
+            let (plain, found) = (judged(criterion, plain), judged(criterion, found));
+            // The plain steps of four are no sequence of five or ten pieces.
+            let best = best.min(plain);
+            assert!(
+                (found / best).sqrt() < 1.02 && found / best > 1.0 - 1e-4,
+                "{n_pieces} {criterion}: {found} {best}"
+            );
+        }
+    }
+}
+
+#[test]
+fn twice_as_many_pieces_never_do_worse() {
+    for input in ["kind = \"steps\"", "kind = \"levels\"", "kind = \"prbs\"", "kind = \"steps\", rate = 2"] {
+        let mut before = f64::INFINITY;
+        for n_pieces in [10, 20, 40, 80] {
+            let document = spring_design("d", &format!("{input}, pieces = {n_pieces}"));
+            let found = error(&document, "designed", "d");
+            assert!(found <= before * (1.0 + 1e-9), "{input} {n_pieces}: {found} after {before}");
+            assert!(found < 0.8 * error(&document, "planned", "d"), "{input} {n_pieces}: {found}");
+            before = found;
+        }
+    }
+}
