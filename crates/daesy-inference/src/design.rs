@@ -71,6 +71,17 @@ pub struct Plan {
     pub inputs: Vec<Vec<f64>>,
     /// At which of the times something is measured.
     pub is_sampled: Vec<bool>,
+    /// Cells that are empty in the record that is judged: of these measurements there is no value, `[time][measurement]`;
+    /// empty where no record is judged.
+    pub is_missing: Vec<bool>,
+}
+
+impl Plan {
+    /// Whether there is a value of a measurement, one of so many, at a time.
+    fn has_value(&self, time: usize, measurement: usize, n_measured: usize) -> bool {
+        let is_missing = self.is_missing.get(time * n_measured + measurement);
+        self.is_sampled[time] && !is_missing.copied().unwrap_or(false)
+    }
 }
 
 /// What a plan is good for.
@@ -114,6 +125,8 @@ pub struct Design {
     pub better: Option<(Plan, Verdict)>,
     /// Sensors that are used.
     pub sensors: Vec<String>,
+    /// Times at which one of them has a value.
+    pub n_samples: usize,
     /// Points of the priors that the design is good for on average; one where there are no priors.
     pub n_prior_points: usize,
     /// What is to be told.
@@ -251,6 +264,9 @@ impl<'a> Designer<'a> {
             None
         };
         let kept = self.names.measurements.iter().zip(&sensors).filter(|(_, is_used)| **is_used);
+        let n_measured = sensors.len();
+        let has_value = |at: usize| (0..n_measured).any(|of| sensors[of] && plan.has_value(at, of, n_measured));
+        let n_samples = (0..plan.times.len()).filter(|&at| has_value(at)).count();
         Ok(Design {
             model: self.loaded.flat.model.clone(),
             unknowns: self.unknowns.clone(),
@@ -260,6 +276,7 @@ impl<'a> Designer<'a> {
             planned,
             better,
             sensors: kept.map(|(signal, _)| signal.name.clone()).collect(),
+            n_samples,
             n_prior_points: goal.points.len(),
             diagnostics,
         })
@@ -292,7 +309,13 @@ impl<'a> Designer<'a> {
                 |column: &String| data.column(column).map_or_else(|| vec![0.0; data.times.len()], <[f64]>::to_vec);
             let inputs = self.names.inputs.iter().map(|input| column(&input.column)).collect();
             let is_sampled = self.sampling(data.times.len());
-            return Ok(Plan { inputs, is_sampled, times: data.times.clone() });
+            // A sensor that the record has no column of is one to come.
+            let columns: Vec<Option<&[f64]>> =
+                self.names.measurements.iter().map(|signal| data.column(&signal.column)).collect();
+            let is_empty = |at: usize, column: &Option<&[f64]>| column.is_some_and(|values| !values[at].is_finite());
+            let rows = 0..data.times.len();
+            let is_missing = rows.flat_map(|at| columns.iter().map(move |column| is_empty(at, column))).collect();
+            return Ok(Plan { inputs, is_sampled, is_missing, times: data.times.clone() });
         }
         let start = start_time(self.loaded, None);
         let simulate = &self.study.simulate;
@@ -316,7 +339,7 @@ impl<'a> Designer<'a> {
                 None => self.recorded(input, record.as_ref(), &times, diagnostics),
             });
         }
-        Ok(Plan { is_sampled: self.sampling(times.len()), times, inputs })
+        Ok(Plan { is_sampled: self.sampling(times.len()), is_missing: Vec::new(), times, inputs })
     }
 
     /// An input that nobody designs: as it was in the record as far as that goes, else zero, which is said.
@@ -384,7 +407,8 @@ impl<'a> Designer<'a> {
         let problem = Problem::for_record(self.loaded, &self.data(plan))?;
         let masked = |mut values: Vec<f64>| -> Vec<f64> {
             for (at, value) in values.iter_mut().enumerate() {
-                if !sensors[at % sensors.len()] || !plan.is_sampled[at / sensors.len()] {
+                let (time, of) = (at / sensors.len(), at % sensors.len());
+                if !sensors[of] || !plan.has_value(time, of, sensors.len()) {
                     *value = f64::NAN;
                 }
             }
@@ -703,8 +727,8 @@ impl Design {
         keys.insert("designed".into(), designed.unwrap_or(Value::Null));
         keys.insert("input".into(), json!(input));
         keys.insert("sensors".into(), json!(self.sensors));
-        keys.insert("n_samples".into(), json!(self.n_samples()));
-        if self.n_samples() < self.plan.times.len() {
+        keys.insert("n_samples".into(), json!(self.n_samples));
+        if self.has_sampling() {
             keys.insert("sampling".into(), json!(self.sampling()));
         }
         keys.insert("prior_points".into(), json!(self.n_prior_points));
@@ -716,8 +740,9 @@ impl Design {
         self.better.as_ref().map_or(&self.plan, |(plan, _)| plan)
     }
 
-    fn n_samples(&self) -> usize {
-        self.plan.is_sampled.iter().filter(|is_sampled| **is_sampled).count()
+    /// Whether samples are taken at some of the times only.
+    fn has_sampling(&self) -> bool {
+        self.plan.is_sampled.iter().any(|is_sampled| !is_sampled)
     }
 
     /// The times at which something is measured.
@@ -736,7 +761,7 @@ impl Design {
             table.names.push(column.clone());
             table.columns.push(values.clone());
         }
-        if self.n_samples() < plan.times.len() {
+        if self.has_sampling() {
             table.names.push("sampled".to_owned());
             table.columns.push(plan.is_sampled.iter().map(|is_sampled| f64::from(u8::from(*is_sampled))).collect());
         }
@@ -764,7 +789,7 @@ impl Design {
         let n = self.unknowns.len();
         let Determined { rank, flat_directions, .. } = &self.identifiable;
         let mut text = if *rank == n {
-            let samples = counted(self.n_samples(), "sample");
+            let samples = counted(self.n_samples, "sample");
             format!("{samples} would determine {} of {}.\n", all_unknowns(n), self.model)
         } else {
             format!("Only {rank} of {n} combinations of unknowns of {} are determined.\n", self.model)
@@ -780,7 +805,7 @@ impl Design {
         if self.n_prior_points > 1 {
             text.push_str(&format!("Chosen for {} points of the priors on average.\n", self.n_prior_points));
         }
-        if self.n_samples() < self.plan.times.len() {
+        if self.has_sampling() {
             let times: Vec<String> = self.sampling().iter().map(|time| short(*time, 5)).collect();
             text.push_str(&format!("Samples at: {}.\n", times.join(", ")));
         }

@@ -562,3 +562,26 @@ fn twice_as_many_pieces_never_do_worse() {
         }
     }
 }
+
+/// T' = (u - k T)/10: the information is the sum of squares of dT/dk over the cells that have a value, by central
+/// differences of the exact solution.
+#[test]
+fn what_a_sensor_did_not_record_tells_nothing() {
+    let model = "model M parameter Real k = 1.2; input Real u; Real T(start = 0, fixed = true);
+                 equation der(T) = (u - k*T)*0.1; end M;";
+    let text = "[model]\nfile = \"model.mo\"\n[unknown]\nk = { start = 1.2, min = 0.1, max = 5 }\n[inputs]\n\
+                u = { column = \"u\" }\n[measurements]\nT = { std = 0.05 }\n[data]\nfile = \"d.csv\"\n";
+    let has_value = |k: u32| k.is_multiple_of(3);
+    let rows: Vec<String> = (0..25).map(|k| format!("{},3,{}", 2 * k, if has_value(k) { "0" } else { "" })).collect();
+    let session = Session::with_model(model).with("study.toml", text);
+    let session = session.with("d.csv", &format!("t,u,T\n{}\n", rows.join("\n")));
+    let run = session.run(&["design", "study.toml", "--json"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let solution = |k: f64, t: f64| 3.0 / k * (1.0 - (-0.1 * k * t).exp());
+    let slope = |t: f64| (solution(1.2 + 1e-5, t) - solution(1.2 - 1e-5, t)) / 2e-5 / 0.05;
+    let expected = (0..25).filter(|k| has_value(*k)).map(|k| slope(2.0 * f64::from(k)).powi(2)).sum::<f64>().powf(-0.5);
+    let document = run.json();
+    let found = error(&document, "planned", "k");
+    assert!((found / expected - 1.0).abs() < 1e-4, "{found} for {expected}");
+    assert_eq!(document["n_samples"], 9);
+}
