@@ -12,6 +12,9 @@
 //! an average over artificial records, zero without disturbances. For other models the information of the filter's
 //! likelihood is averaged over artificial records.
 //!
+//! Where the start is found with the unknowns, its part of the information is eliminated. Expected and artificial records
+//! then begin where the model itself does, as start values say: a start that nobody knows moves somewhere, too.
+//!
 //! Where unknowns have priors, what is minimized is the mean of the criterion's logarithm over points `theta` of the
 //! priors, `+- sqrt(p)` standard deviations along each of the p unknowns that have one: an experiment that is good
 //! wherever the truth may be [@chaloner1995, sec. 4]. Standard errors are told for the start.
@@ -54,7 +57,7 @@ use daesy_study::load::Loaded;
 use daesy_study::prediction_study::PredictionStudy;
 use daesy_study::prepare::{start_time, study_number};
 use daesy_study::problem::{Linearity, Problem, refuse_unsaid_accuracy, study_of};
-use daesy_study::study::{DesignOptions, Study};
+use daesy_study::study::{DesignOptions, InitialMode, Study};
 
 /// Artificial records that information is averaged over.
 const N_SETS: usize = 16;
@@ -147,6 +150,8 @@ pub fn design(loaded: &Loaded, seed: u64) -> Result<Design, Failure> {
 
 struct Designer<'a> {
     loaded: &'a Loaded,
+    /// The same where records begin; it is another one where the start is not known.
+    begun: Option<Loaded>,
     study: &'a Study,
     names: LiveNames,
     options: DesignOptions,
@@ -222,8 +227,17 @@ impl<'a> Designer<'a> {
         let points = space.starts(&theta, 1 + N_POINTS, seed);
         let priors: Vec<Option<Prior>> = problem.unknowns.iter().map(|unknown| unknown.prior).collect();
         let prior_points = prior_points(&theta, &priors, space);
+        let is_free = matches!(study.initial.mode, InitialMode::Estimate | InitialMode::Diffuse);
+        let begun = is_free.then(|| {
+            let mut begun = loaded.clone();
+            if let Some(study) = &mut begun.study {
+                study.initial.mode = InitialMode::Model;
+            }
+            begun
+        });
         Ok(Self {
             loaded,
+            begun,
             study,
             names,
             options,
@@ -421,11 +435,15 @@ impl<'a> Designer<'a> {
         };
         let study = posed(self.loaded, &problem, model, SignalsWanted::No)?;
         let refused = |error| daesy_study::linear_study::refusal::failure(self.loaded, &study, theta, &error);
-        let likelihood = Likelihood::new(&study, theta, FilterOptions::default()).map_err(refused)?;
+        let begun = match &self.begun {
+            Some(begun) => posed(begun, &problem, model, SignalsWanted::No)?,
+            None => study.clone(),
+        };
+        let likelihood = Likelihood::new(&begun, theta, FilterOptions::default()).map_err(refused)?;
         let empty = vec![f64::NAN; plan.times.len() * sensors.len()];
         let mut records = Vec::new();
         if n_sets == 0 || !study.has_disturbances {
-            let unseen = study.clone().with_measurements(vec![empty]);
+            let unseen = begun.clone().with_measurements(vec![empty]);
             let likelihood = Likelihood::new(&unseen, theta, FilterOptions::default()).map_err(refused)?;
             let predictions = likelihood.innovations(theta).map_err(refused)?;
             records.push(predictions.into_iter().next().map(|run| run.predictions).unwrap_or_default());

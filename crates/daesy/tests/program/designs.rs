@@ -585,3 +585,28 @@ fn what_a_sensor_did_not_record_tells_nothing() {
     assert!((found / expected - 1.0).abs() < 1e-4, "{found} for {expected}");
     assert_eq!(document["n_samples"], 9);
 }
+
+/// x = x0 e^(-a t) with x0 found beside a: slopes -t e^(-a t) by a, from what e^(-a t) by x0 cannot make up for; by hand.
+#[test]
+fn a_start_that_is_found_with_the_unknowns_is_where_the_model_begins() {
+    let model =
+        "model Decay parameter Real a = 0.5; Real x(start = 1, fixed = true); equation der(x) = -a*x; end Decay;";
+    for (mode, given, start) in [("estimate", "", 1.0), ("diffuse", "", 1.0), ("estimate", "x = 3.0\n", 3.0)] {
+        let text = format!(
+            "[model]\nfile = \"model.mo\"\n[unknown]\na = {{ start = 0.5, min = 0.4, max = 0.6 }}\n\
+             [initial]\nmode = \"{mode}\"\n{given}[measurements]\nx = {{ std = 1e-3 }}\n\
+             [design]\nduration = 6\nstep = 1\n"
+        );
+        let session = Session::with_model(model).with("study.toml", &text);
+        let run = session.run(&["design", "study.toml", "--json"]);
+        assert_eq!(run.status, 0, "{}", run.stderr);
+        let rows: Vec<[f64; 2]> = (0..7).map(f64::from).map(|t| [t, (-0.5 * t).exp()]).collect();
+        let sum = |of: &dyn Fn(&[f64; 2]) -> f64| rows.iter().map(of).sum::<f64>() / 1e-6;
+        let [by_a, both, by_start] =
+            [sum(&|[t, e]| (start * t * e).powi(2)), sum(&|[t, e]| start * t * e * e), sum(&|[_, e]| e * e)];
+        // A value that is given for the start is known.
+        let left = if given.is_empty() { by_a - both * both / by_start } else { by_a };
+        let found = error(&run.json(), "planned", "a");
+        assert!((found * left.sqrt() - 1.0).abs() < 1e-5, "{mode} {given}: {found} for {}", left.powf(-0.5));
+    }
+}
