@@ -344,7 +344,7 @@ impl<'a> Designer<'a> {
                 .with_help("say `duration = ..` and `step = ..` in `[design]`");
             return Err(Failure::Input(vec![Diagnostic::resolve(&finding, &self.study.sources)]));
         };
-        let n = (duration / step).round().clamp(1.0, MAX_SAMPLES) as usize;
+        let n = self.steps_within(duration, step, diagnostics)?;
         let times: Vec<f64> = (0..=n).map(|k| start + k as f64 * step).collect();
         let mut inputs = Vec::with_capacity(self.names.inputs.len());
         for input in &self.names.inputs {
@@ -354,6 +354,34 @@ impl<'a> Designer<'a> {
             });
         }
         Ok(Plan { is_sampled: self.sampling(times.len()), is_missing: Vec::new(), times, inputs })
+    }
+
+    /// How many steps there are in an experiment, which is never longer than asked.
+    fn steps_within(&self, duration: f64, step: f64, diagnostics: &mut Vec<Diagnostic>) -> Result<usize, Failure> {
+        let n = (duration / step * (1.0 + SAME_LENGTH)).floor();
+        let refused = |message: String, help: &str| {
+            let finding = Finding::error("design", Span::NONE, message).with_help(help);
+            Failure::Input(vec![Diagnostic::resolve(&finding, &self.study.sources)])
+        };
+        if n < 1.0 {
+            let message = format!("the step {step} of the planned experiment is longer than its duration {duration}");
+            return Err(refused(message, "say a shorter `step` or a longer `duration` in `[design]`"));
+        }
+        if n >= MAX_SAMPLES {
+            let message =
+                format!("the planned experiment has {n:.3e} samples, and a design takes {MAX_SAMPLES:.0e} at most");
+            return Err(refused(message, "say a longer `step` or a shorter `duration` in `[design]`"));
+        }
+        let last = n * step;
+        if duration - last > SAME_LENGTH * duration {
+            let message = format!(
+                "the duration {duration} of the planned experiment is no multiple of its step {step}: the last sample is \
+                 {last} after the first"
+            );
+            let note = Finding::note("design-duration", Span::NONE, message);
+            diagnostics.push(Diagnostic::resolve(&note, &self.study.sources));
+        }
+        Ok(n as usize)
     }
 
     /// An input that nobody designs: as it was in the record as far as that goes, else zero, which is said.
@@ -563,7 +591,7 @@ impl<'a> Designer<'a> {
                 found.rank = judged.rank;
                 let named = |weights: &Vec<f64>| {
                     let pairs = self.unknowns.iter().cloned().zip(weights.iter().copied());
-                    pairs.filter(|(_, weight)| weight.abs() > 1e-6).collect::<Vec<_>>()
+                    pairs.filter(|(_, weight)| *weight != 0.0).collect::<Vec<_>>()
                 };
                 found.flat_directions = judged.flat_directions.iter().map(named).collect();
             }
@@ -709,6 +737,9 @@ fn prior_points(theta: &[f64], priors: &[Option<Prior>], space: &SearchSpace) ->
 
 /// Samples of a plan at most.
 const MAX_SAMPLES: f64 = 1e6;
+
+/// Lengths that differ by less than this fraction are the same.
+const SAME_LENGTH: f64 = 1e-9;
 
 impl Design {
     fn verdict_json(&self, verdict: &Verdict) -> Value {

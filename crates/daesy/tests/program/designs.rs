@@ -610,3 +610,42 @@ fn a_start_that_is_found_with_the_unknowns_is_where_the_model_begins() {
         assert!((found * left.sqrt() - 1.0).abs() < 1e-5, "{mode} {given}: {found} for {}", left.powf(-0.5));
     }
 }
+
+#[test]
+fn an_experiment_is_no_longer_than_asked_and_too_many_samples_are_refused() {
+    let run = |design: &str| {
+        let text = study("c = { start = 4 }\nd = { start = 0.4 }", &format!("[design]\n{design}\n"));
+        let session = Session::with_model(SPRING).with("study.toml", &text);
+        let run = session.run(&["design", "study.toml", "-o", "plan.csv", "--json"]);
+        let plan = std::fs::read_to_string(session.path("plan.csv")).map(|text| Table::parse(&text).column("t"));
+        (run.status, run.json(), plan.ok())
+    };
+    let has_note = |document: &Value| document["findings"].to_string().contains("design-duration");
+    let (status, document, plan) = run("duration = 5\nstep = 3");
+    assert_eq!((status, plan), (0, Some(vec![0.0, 3.0])));
+    finding(&document, "design-duration");
+    // 0.3 / 0.1 is a little less than 3 in doubles.
+    let (status, document, plan) = run("duration = 0.3\nstep = 0.1");
+    assert_eq!((status, plan.map(|times| times.len()), has_note(&document)), (0, Some(4), false));
+    for design in ["duration = 5\nstep = 6", "duration = 20\nstep = 1e-6"] {
+        let (status, document, plan) = run(design);
+        assert_eq!((status, plan), (1, None));
+        finding(&document, "design");
+    }
+}
+
+/// Only a b shows, where one is a millionth and the other a million: one percent of both belongs together.
+#[test]
+fn a_small_unknown_keeps_its_name_in_a_flat_direction() {
+    let model = "model M parameter Real a = 1e-8, b = 1e6; input Real u; Real p(start = 0, fixed = true);
+                 equation der(p) = u - 100*a*b*p; end M;";
+    let text = "[model]\nfile = \"model.mo\"\n[unknown]\na = { start = 1e-8 }\nb = { start = 1e6 }\n[inputs]\n\
+                u = { column = \"u\" }\n[measurements]\np = { std = 0.01 }\n[design]\nduration = 4\nstep = 0.1\n\
+                inputs = { u = { min = -1, max = 1, pieces = 4 } }\n";
+    let session = Session::with_model(model).with("study.toml", text);
+    let run = session.run(&["design", "study.toml", "--json"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let flat = run.json()["identifiable"]["flat_directions"][0].clone();
+    let relative = |name: &str, size: f64| flat[name].as_f64().unwrap_or_else(|| panic!("{flat}")) / size;
+    assert!((relative("a", 1e-8) + relative("b", 1e6)).abs() < 1e-6 * relative("b", 1e6).abs(), "{flat}");
+}
