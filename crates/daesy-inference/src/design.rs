@@ -10,7 +10,8 @@
 //!
 //! because the random part of a record does not depend on the input and has mean zero: the first is exact, the second
 //! an average over artificial records, zero without disturbances. For other models the information of the filter's
-//! likelihood is averaged over artificial records.
+//! likelihood is averaged over artificial records. Its derivatives are differences: what may be all error of these is no
+//! information (`noise`).
 //!
 //! Where the start is found with the unknowns, its part of the information is eliminated. Expected and artificial records
 //! then begin where the model itself does, as start values say: a start that nobody knows moves somewhere, too.
@@ -23,6 +24,7 @@
 //! is a convex function of the input, as for linear models, the best one lies at the limits [@goodwin1977].
 
 mod affine;
+mod noise;
 mod search;
 
 use daesy_estimate::filter::FilterOptions;
@@ -64,6 +66,9 @@ const N_SETS: usize = 16;
 
 /// Points over the bounds at which identifiability is looked at, besides the start.
 const N_POINTS: usize = 4;
+
+/// The code of a likelihood without a finite value.
+const NO_LIKELIHOOD: &str = "no-likelihood";
 
 /// An experiment to come.
 #[derive(Clone, PartialEq, Debug)]
@@ -256,13 +261,13 @@ impl<'a> Designer<'a> {
         let mut diagnostics = Vec::new();
         let plan = self.plain(&mut diagnostics)?;
         let all: Vec<bool> = self.names.measurements.iter().map(|signal| self.is_candidate(&signal.name)).collect();
+        self.refuse_exact(&plan, &all)?;
         let sensors = self.choose_sensors(&plan, &all)?;
         let identifiable = self.determined(&plan, &sensors, &mut diagnostics)?;
         let mut goal = Goal { designer: self, sensors: &sensors, points: Vec::new() };
         for theta in &self.prior_points {
-            let expected = self.information(&plan, &sensors, theta, N_SETS);
-            match expected.and_then(|expected| Ok(expected - self.information(&plan, &sensors, theta, 0)?)) {
-                Ok(fixed) => goal.points.push((theta.clone(), fixed)),
+            match self.goal_point(&plan, &sensors, theta) {
+                Ok(point) => goal.points.push(point),
                 Err(failure) if self.prior_points.len() == 1 => return Err(failure),
                 Err(failure) => diagnostics.push(left_out(&failure, "the priors")),
             }
@@ -439,13 +444,65 @@ impl<'a> Designer<'a> {
         data
     }
 
+    /// A point of the priors, with what is the same there for all inputs.
+    fn goal_point(&self, plan: &Plan, sensors: &[bool], theta: &[f64]) -> Result<GoalPoint, Failure> {
+        let fixed = self.information(plan, sensors, theta, N_SETS)? - self.information(plan, sensors, theta, 0)?;
+        Ok(GoalPoint { theta: theta.to_vec(), fixed, told: self.told(plan, sensors, theta)? })
+    }
+
+    /// What experiments of this kind tell of the unknowns at all, see [`noise::told`]: by that one of the plan and others
+    /// with random inputs that tells most. `None` where that is everything, or nothing is a difference.
+    fn told(&self, plan: &Plan, sensors: &[bool], theta: &[f64]) -> Result<Option<Mat<f64>>, Failure> {
+        let others = if self.options.inputs.is_empty() { Vec::new() } else { search::random_plans(self, plan) };
+        let mut most: Option<Mat<f64>> = None;
+        for (at, plan) in std::iter::once(plan).chain(&others).enumerate() {
+            let expected = match self.expected(plan, sensors, theta, Asked { n_sets: 1, with_noise: true }) {
+                Err(failure) if at == 0 => return Err(failure),
+                // An input that the model cannot follow tells nothing.
+                Err(_) => continue,
+                Ok(expected) => expected,
+            };
+            let Expected { information, noise: Some(noise), .. } = expected else { return Ok(None) };
+            let Some(told) = noise::told(&(information + self.prior_information()), &noise, &self.sizes) else {
+                return Ok(None);
+            };
+            if most.as_ref().is_none_or(|most| told.ncols() > most.ncols()) {
+                most = Some(told);
+            }
+        }
+        Ok(most)
+    }
+
+    fn prior_information(&self) -> Mat<f64> {
+        let precision = precisions(&self.priors, &self.theta);
+        let n = precision.len();
+        Mat::from_fn(n, n, |i, j| if i == j { precision[i] } else { 0.0 })
+    }
+
     fn information(&self, plan: &Plan, sensors: &[bool], theta: &[f64], n_sets: usize) -> Result<Mat<f64>, Failure> {
-        Ok(self.expected(plan, sensors, theta, n_sets)?.information)
+        Ok(self.expected(plan, sensors, theta, Asked { n_sets, with_noise: false })?.information)
+    }
+
+    /// The information without what may be all error of its derivatives.
+    fn sure_information(
+        &self,
+        plan: &Plan,
+        sensors: &[bool],
+        theta: &[f64],
+        n_sets: usize,
+    ) -> Result<Mat<f64>, Failure> {
+        let Expected { information, noise, .. } =
+            self.expected(plan, sensors, theta, Asked { n_sets, with_noise: true })?;
+        Ok(match noise {
+            Some(noise) => noise::without_noise(&information, &noise).information,
+            None => information,
+        })
     }
 
     /// What is expected of a plan, averaged over artificial records; where these are none, of the expected record (linear
     /// models), or of one artificial record (others).
-    fn expected(&self, plan: &Plan, sensors: &[bool], theta: &[f64], n_sets: usize) -> Result<Expected, Failure> {
+    fn expected(&self, plan: &Plan, sensors: &[bool], theta: &[f64], asked: Asked) -> Result<Expected, Failure> {
+        let n_sets = asked.n_sets;
         let problem = Problem::for_record(self.loaded, &self.data(plan))?;
         let masked = |mut values: Vec<f64>| -> Vec<f64> {
             for (at, value) in values.iter_mut().enumerate() {
@@ -458,8 +515,7 @@ impl<'a> Designer<'a> {
         };
         let n = theta.len();
         let Linearity::Constant(model) = &problem.linearity else {
-            let information = self.filter_information(&problem, theta, n_sets.max(1), &masked)?;
-            return Ok(Expected { information, slopes: None });
+            return self.expected_of_filter(&problem, theta, asked, &masked);
         };
         let study = posed(self.loaded, &problem, model, SignalsWanted::No)?;
         let refused = |error| daesy_study::linear_study::refusal::failure(self.loaded, &study, theta, &error);
@@ -497,17 +553,17 @@ impl<'a> Designer<'a> {
             slopes = found.scores.experiments.into_iter().next().map(|scores| scores.by_error).unwrap_or_default();
         }
         let information = Mat::from_fn(n, n, |i, j| sum[(i, j)] / records.len() as f64);
-        Ok(Expected { information, slopes: Some(slopes).filter(|_| records.len() == 1) })
+        Ok(Expected { information, noise: None, slopes: Some(slopes).filter(|_| records.len() == 1) })
     }
 
-    fn filter_information(
+    fn expected_of_filter(
         &self,
         problem: &Problem,
         theta: &[f64],
-        n_sets: usize,
+        asked: Asked,
         masked: &dyn Fn(Vec<f64>) -> Vec<f64>,
-    ) -> Result<Mat<f64>, Failure> {
-        let n = theta.len();
+    ) -> Result<Expected, Failure> {
+        let (n, n_sets) = (theta.len(), asked.n_sets.max(1));
         let loaded = self.loaded.with_record(&problem.records[0].data);
         let study = PredictionStudy::new(&loaded, problem, self.seed)?;
         let refused = |refusal| study.failure(&loaded, &refusal);
@@ -515,13 +571,52 @@ impl<'a> Designer<'a> {
         let sets = study.artificial_data(theta, n_sets, self.seed.wrapping_add(1), watch).map_err(refused)?;
         let mut filtered = study.problem(study.settings.clone(), theta).map_err(refused)?;
         let mut sum = Mat::zeros(n, n);
+        let mut noise = None;
         for set in sets {
             filtered.set_measured(set.into_iter().map(masked).collect());
-            let likelihood =
+            let mut likelihood =
                 FilterLikelihood::new(&filtered, filter_kind(Some(self.study)), &study.space, watch.clone());
-            sum += likelihood.expansion(theta).map_err(refused)?.information;
+            let found = likelihood.expansion(theta).map_err(refused)?;
+            if !found.value.is_finite() {
+                return Err(Failure::Input(vec![
+                    Diagnostic::error(NO_LIKELIHOOD, "the likelihood has no finite value at the start")
+                        .with_help("look whether measurements are that accurate"),
+                ]));
+            }
+            if asked.with_noise && noise.is_none() {
+                let widths = (0..n).map(|at| 2.0 * likelihood.width(theta, at)).collect();
+                likelihood.widths = Some(widths);
+                let other = likelihood.expansion(theta).map_err(refused)?;
+                noise = Some(noise::noise(&found.scores, &other.scores));
+            }
+            sum += found.information;
         }
-        Ok(Mat::from_fn(n, n, |i, j| sum[(i, j)] / n_sets as f64))
+        Ok(Expected { information: Mat::from_fn(n, n, |i, j| sum[(i, j)] / n_sets as f64), noise, slopes: None })
+    }
+
+    /// Refuses sensors without errors of which nothing is uncertain: their information has no bound.
+    fn refuse_exact(&self, plan: &Plan, candidates: &[bool]) -> Result<(), Failure> {
+        let mut diagnostics = Vec::new();
+        for (at, signal) in self.study.measurements.iter().enumerate().filter(|(at, _)| candidates[*at]) {
+            // One that changes with time is no number, and not zero throughout.
+            let is_zero = |quantity| self.number(quantity).is_ok_and(|number| number == Some(0.0));
+            if !is_zero(signal.item.std.as_ref()) && !is_zero(signal.item.variance.as_ref()) {
+                continue;
+            }
+            let alone: Vec<bool> = (0..candidates.len()).map(|other| other == at).collect();
+            let Err(failure) = self.information(plan, &alone, &self.theta, 0) else { continue };
+            if failure.diagnostics().iter().any(|told| [NO_LIKELIHOOD, "all-missing"].contains(&told.code.as_str())) {
+                let message = format!(
+                    "`{}` is said to be measured without error where the model determines it exactly, as at a known start: \
+                     what that tells has no bound",
+                    signal.name
+                );
+                let help = "give the accuracy of the sensor as `std`, or say in `[disturbances]` what moves it";
+                let finding = Finding::error("exact-measurement", signal.span, message).with_names([&signal.name]);
+                diagnostics.push(Diagnostic::resolve(&finding.with_help(help), &self.study.sources));
+            }
+        }
+        if diagnostics.is_empty() { Ok(()) } else { Err(Failure::Input(diagnostics)) }
     }
 
     fn uncertainty(&self, information: &Mat<f64>, with_priors: bool) -> Uncertainty {
@@ -537,7 +632,7 @@ impl<'a> Designer<'a> {
     }
 
     fn verdict(&self, plan: &Plan, goal: &Goal<'_, '_>) -> Result<Verdict, Failure> {
-        let information = self.information(plan, goal.sensors, &self.theta, N_SETS)?;
+        let information = self.sure_information(plan, goal.sensors, &self.theta, N_SETS)?;
         let criterion = match &self.criterion {
             Criterion::D => "D".to_owned(),
             Criterion::A => "A".to_owned(),
@@ -548,16 +643,21 @@ impl<'a> Designer<'a> {
         Ok(Verdict { criterion, std_errors, value: goal.value(plan)? })
     }
 
-    /// What is minimized: logarithms, so that all criteria are alike.
-    fn value(&self, information: &Mat<f64>) -> f64 {
+    /// What is minimized: logarithms, so that all criteria are alike. Of what is not told of the unknowns nothing counts.
+    fn value(&self, information: &Mat<f64>, told: Option<&Mat<f64>>) -> f64 {
         let n = self.theta.len();
-        let precision = precisions(&self.priors, &self.theta);
+        let information = information + self.prior_information();
         let scaled = Mat::from_fn(n, n, |i, j| {
-            let prior = if i == j { precision[i] } else { 0.0 };
-            (0.5 * (information[(i, j)] + information[(j, i)]) + prior) * self.sizes[i] * self.sizes[j]
+            0.5 * (information[(i, j)] + information[(j, i)]) * self.sizes[i] * self.sizes[j]
         });
-        let Ok(eigen) = SelfAdjointEigen::new(scaled.as_ref(), faer::Side::Lower) else { return f64::INFINITY };
-        let (values, vectors) = (eigen.S().column_vector(), eigen.U());
+        let seen = told.map_or_else(|| scaled.clone(), |told| told.transpose() * &scaled * told);
+        let n = seen.nrows();
+        if n == 0 {
+            return 0.0;
+        }
+        let Ok(eigen) = SelfAdjointEigen::new(seen.as_ref(), faer::Side::Lower) else { return f64::INFINITY };
+        let values = eigen.S().column_vector();
+        let vectors = told.map_or_else(|| eigen.U().to_owned(), |told| told * eigen.U());
         let largest = (0..n).fold(0.0f64, |largest, k| largest.max(values[k]));
         let floored = |k: usize| values[k].max(1e-14 * largest).max(f64::MIN_POSITIVE);
         let value = match self.criterion {
@@ -578,7 +678,7 @@ impl<'a> Designer<'a> {
     ) -> Result<Determined, Failure> {
         let mut found = Determined { rank: usize::MAX, flat_directions: Vec::new(), points: Vec::new() };
         for (at, theta) in self.points.iter().enumerate() {
-            let information = match self.information(plan, sensors, theta, 0) {
+            let information = match self.sure_information(plan, sensors, theta, 0) {
                 Ok(information) => information,
                 Err(failure) if at == 0 => return Err(failure),
                 Err(failure) => {
@@ -610,8 +710,9 @@ impl<'a> Designer<'a> {
         if wanted == all.len() {
             return Ok(candidates.to_vec());
         }
+        let told = self.told(plan, candidates, &self.theta)?;
         let value = |chosen: &[bool]| -> Result<f64, Failure> {
-            Ok(self.value(&self.information(plan, chosen, &self.theta, 4)?))
+            Ok(self.value(&self.information(plan, chosen, &self.theta, 4)?, told.as_ref()))
         };
         let with = |chosen: &[bool], out: Option<usize>, into: usize| {
             let mut other = chosen.to_vec();
@@ -680,34 +781,73 @@ fn least(
 struct Goal<'d, 'a> {
     designer: &'d Designer<'a>,
     sensors: &'d [bool],
-    points: Vec<(Vec<f64>, Mat<f64>)>,
+    points: Vec<GoalPoint>,
+}
+
+/// A point of the priors.
+struct GoalPoint {
+    theta: Vec<f64>,
+    /// The part of the information that does not depend on the input.
+    fixed: Mat<f64>,
+    /// What is told of the unknowns at all, if not everything.
+    told: Option<Mat<f64>>,
 }
 
 impl Goal<'_, '_> {
     fn value(&self, plan: &Plan) -> Result<f64, Failure> {
+        self.value_with(plan, Asked { n_sets: 0, with_noise: true })
+    }
+
+    /// The same where errors of derivatives count, too, at half the price: it may promise too much.
+    fn promised_value(&self, plan: &Plan) -> Result<f64, Failure> {
+        self.value_with(plan, Asked::default())
+    }
+
+    fn value_with(&self, plan: &Plan, asked: Asked) -> Result<f64, Failure> {
         let mut all = Vec::with_capacity(self.points.len());
-        for (theta, fixed) in &self.points {
-            all.push(&self.designer.information(plan, self.sensors, theta, 0)? + fixed);
+        let priors = self.designer.prior_information();
+        for GoalPoint { theta, fixed, told } in &self.points {
+            let Expected { information, noise, .. } = self.designer.expected(plan, self.sensors, theta, asked)?;
+            let information = &information + fixed;
+            // What other plans tell of the unknowns this one must tell, too.
+            let n_told = told.as_ref().map_or(theta.len(), Mat::ncols);
+            if noise.is_some_and(|noise| noise::without_noise(&(&information + &priors), &noise).n_told < n_told) {
+                return Ok(f64::INFINITY);
+            }
+            all.push(information);
         }
         Ok(self.mean(all.into_iter()))
     }
 
     /// Whether the model is linear, at the first of the points.
     fn is_linear(&self, plan: &Plan) -> Result<bool, Failure> {
-        let Some((theta, _)) = self.points.first() else { return Ok(false) };
-        Ok(self.designer.expected(plan, self.sensors, theta, 0)?.slopes.is_some())
+        let Some(GoalPoint { theta, .. }) = self.points.first() else { return Ok(false) };
+        Ok(self.designer.expected(plan, self.sensors, theta, Asked::default())?.slopes.is_some())
     }
 
     /// The mean of the criterion over the points, by their information.
     fn mean(&self, all: impl Iterator<Item = Mat<f64>>) -> f64 {
-        all.map(|information| self.designer.value(&information)).sum::<f64>() / self.points.len() as f64
+        let values = all.zip(&self.points);
+        let values = values.map(|(information, point)| self.designer.value(&information, point.told.as_ref()));
+        values.sum::<f64>() / self.points.len() as f64
     }
+}
+
+/// What is to be expected of a plan.
+#[derive(Clone, Copy, Default)]
+struct Asked {
+    /// Artificial records to average over.
+    n_sets: usize,
+    /// Whether errors of derivatives are wanted.
+    with_noise: bool,
 }
 
 /// What is expected of a plan at a point.
 struct Expected {
     /// The information.
     information: Mat<f64>,
+    /// How much of it may be errors of derivatives, where these are differences; see [`noise`].
+    noise: Option<Mat<f64>>,
     /// Of linear models, by one record: slopes of normalized innovations by the unknowns, `[value][unknown]`.
     slopes: Option<Vec<f64>>,
 }

@@ -163,6 +163,14 @@ impl<'p, 'a> FilterLikelihood<'p, 'a> {
         if sum.is_nan() { f64::INFINITY } else { sum }
     }
 
+    /// How far beside a point differences by an unknown are taken.
+    #[must_use]
+    pub fn width(&self, theta: &[f64], unknown: usize) -> f64 {
+        let fine = STEP * theta[unknown].abs().max(1e-2 * self.space.nominal[unknown]);
+        let given = self.widths.as_ref().map(|widths| widths[unknown]);
+        given.filter(|width| width.is_finite()).unwrap_or(fine)
+    }
+
     /// The negative log-likelihood with its derivatives.
     ///
     /// # Errors
@@ -172,8 +180,7 @@ impl<'p, 'a> FilterLikelihood<'p, 'a> {
         // The point itself, then two beside it for every unknown, none beyond a bound.
         let mut points = vec![theta.to_vec()];
         for i in 0..n {
-            let fine = STEP * theta[i].abs().max(1e-2 * self.space.nominal[i]);
-            let step = self.widths.as_ref().map_or(fine, |widths| if widths[i].is_finite() { widths[i] } else { fine });
+            let step = self.width(theta, i);
             for sign in [1.0, -1.0] {
                 let mut point = theta.to_vec();
                 point[i] = (theta[i] + sign * step).clamp(self.space.lower[i], self.space.upper[i]);

@@ -14,7 +14,7 @@
 use daesy_pencil::Mat;
 
 use super::search::pieces;
-use super::{Expected, Goal, Plan};
+use super::{Asked, Expected, Goal, GoalPoint, Plan};
 use daesy_study::failure::Failure;
 use daesy_study::study::DesignInput;
 
@@ -48,8 +48,9 @@ struct Share {
 /// What a goal expects of a plan at its points, where the model is linear at all of them.
 fn expected(goal: &Goal<'_, '_>, plan: &Plan) -> Result<Option<Vec<(Mat<f64>, Vec<f64>)>>, Failure> {
     let mut all = Vec::with_capacity(goal.points.len());
-    for (theta, _) in &goal.points {
-        let Expected { information, slopes: Some(slopes) } = goal.designer.expected(plan, goal.sensors, theta, 0)?
+    for GoalPoint { theta, .. } in &goal.points {
+        let Expected { information, slopes: Some(slopes), .. } =
+            goal.designer.expected(plan, goal.sensors, theta, Asked::default())?
         else {
             return Ok(None);
         };
@@ -80,8 +81,8 @@ impl Affine {
         let mut points: Vec<Point> = base
             .into_iter()
             .zip(&goal.points)
-            .map(|((information, slopes), (_, more))| {
-                let fixed = &information - products(&slopes, n_unknown) + more;
+            .map(|((information, slopes), at)| {
+                let fixed = &information - products(&slopes, n_unknown) + &at.fixed;
                 Point { fixed, slopes, by_piece: Vec::with_capacity(n_pieces) }
             })
             .collect();

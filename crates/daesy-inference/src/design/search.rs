@@ -12,12 +12,15 @@ use std::collections::BTreeMap;
 use daesy_estimate::noise::philox::{key, philox};
 
 use super::affine::Affine;
-use super::{Goal, Plan};
+use super::{Designer, Goal, Plan};
 use daesy_study::failure::Failure;
 use daesy_study::study::{DesignInput, InputKind};
 
 /// Pieces of an input at most when nobody says.
 const MOST_PIECES: usize = 256;
+
+/// Pieces of a random input when nobody says.
+const RANDOM_PIECES: usize = 16;
 
 /// Positions of samples that are looked at, at most.
 const MAX_TRIED: usize = 160;
@@ -89,6 +92,22 @@ fn square(n_pieces: usize, half: usize, input: &DesignInput) -> Vec<f64> {
     (0..n_pieces).map(|at| if (at / half).is_multiple_of(2) { input.max } else { input.min }).collect()
 }
 
+/// The plan with random binary sequences in the place of the inputs that may be changed.
+pub(super) fn random_plans(designer: &Designer<'_>, plan: &Plan) -> Vec<Plan> {
+    let of = |number: u32| {
+        let mut other = plan.clone();
+        for (given, order) in designer.options.inputs.iter().zip(0u32..) {
+            if let Some(at) = designer.names.inputs.iter().position(|input| input.name == given.name) {
+                let n_pieces = given.item.pieces.unwrap_or(RANDOM_PIECES).clamp(1, plan.times.len());
+                let levels = binary(n_pieces, 100 * (1 + order) + number, designer.seed, &given.item);
+                other.inputs[at] = pieces(&plan.times, &levels, &given.item);
+            }
+        }
+        other
+    };
+    (0..2).map(of).collect()
+}
+
 /// The other limit.
 fn turned(level: f64, input: &DesignInput) -> f64 {
     if level == input.max { input.min } else { input.max }
@@ -123,6 +142,10 @@ struct Judge<'j, 'd, 'a> {
     known: BTreeMap<Vec<u64>, f64>,
     /// Questions that may still be asked.
     n_left: usize,
+    /// Whether promised values are what they seem to be.
+    is_linear: bool,
+    /// The least value so far. A promise of less is looked at twice.
+    least: f64,
 }
 
 impl Judge<'_, '_, '_> {
@@ -139,7 +162,11 @@ impl Judge<'_, '_, '_> {
         self.n_left = self.n_left.saturating_sub(1);
         let mut plan = self.plan.clone();
         plan.inputs[self.at] = pieces(&plan.times, levels, self.input);
-        let value = self.goal.value(&plan).unwrap_or(f64::INFINITY);
+        let mut value = self.goal.promised_value(&plan).unwrap_or(f64::INFINITY);
+        if !self.is_linear && value < self.least {
+            value = self.goal.value(&plan).unwrap_or(f64::INFINITY);
+            self.least = self.least.min(value);
+        }
         self.known.insert(bits, value);
         value
     }
@@ -384,7 +411,17 @@ impl Search<'_, '_, '_> {
         };
         let is_cheap = affine.is_some();
         let plan = self.plan.clone();
-        let mut judge = Judge { goal: self.goal, plan: &plan, at, input, affine, known: BTreeMap::new(), n_left };
+        let mut judge = Judge {
+            goal: self.goal,
+            plan: &plan,
+            at,
+            input,
+            affine,
+            known: BTreeMap::new(),
+            n_left,
+            is_linear: self.is_linear,
+            least: self.value,
+        };
         let mut starts: Vec<Vec<f64>> = searched.turned.iter().map(|levels| resampled(levels, n_pieces)).collect();
         let n_random = if input.kind == InputKind::Prbs { N_RANDOM_ONLY } else { N_RANDOM };
         let random = (0..n_random).map(|number| binary(n_pieces, number, seed, input));

@@ -649,3 +649,73 @@ fn a_small_unknown_keeps_its_name_in_a_flat_direction() {
     let relative = |name: &str, size: f64| flat[name].as_f64().unwrap_or_else(|| panic!("{flat}")) / size;
     assert!((relative("a", 1e-8) + relative("b", 1e6)).abs() < 1e-6 * relative("b", 1e6).abs(), "{flat}");
 }
+
+/// Slopes of a likelihood of a filter are differences: after a hundred radians of an oscillation that is not linear, what
+/// is left of them looked like information about unknowns that only show together.
+#[test]
+fn differences_that_are_all_error_tell_nothing() {
+    let run = |frequency: &str| {
+        let model = format!(
+            "model M parameter Real a = 1.3, b = 0.7; input Real u;
+             Real x(start = 1, fixed = true), v(start = 0, fixed = true);
+             equation der(x) = v; der(v) = u - ({frequency})*sin(x); end M;"
+        );
+        let text = "[model]\nfile = \"model.mo\"\n[unknown]\na = { start = 1.3, min = 0.5, max = 2 }\n\
+                    b = { start = 0.7, min = 0.2, max = 2 }\n[inputs]\nu = { column = \"u\" }\n[measurements]\n\
+                    x = { std = 0.01 }\n[design]\nduration = 60\nstep = 0.5\n\
+                    inputs = { u = { min = 0.1, max = 1, pieces = 4 } }\n";
+        let session = Session::with_model(&model).with("study.toml", text);
+        let run = session.run(&["design", "study.toml", "--json"]);
+        assert_eq!(run.status, 0, "{frequency}: {}", run.stderr);
+        run.json()
+    };
+    // With the slope of b for one of a along which nothing changes.
+    for (frequency, slope) in [("a + b", -1.0), ("a*b^2", -0.7 / 2.6), ("exp(a*b)", -0.7 / 1.3)] {
+        let document = run(frequency);
+        assert_eq!(document["identifiable"]["rank"], 1, "{frequency}: {document}");
+        for which in ["planned", "designed"] {
+            let errors = &document[which]["std_errors"];
+            assert!(errors["a"].is_null() && errors["b"].is_null(), "{frequency}: {document}");
+        }
+        // At the start, the first of the points, or at another where the rank is as small.
+        let points = document["identifiable"]["points"].as_array().unwrap();
+        assert_eq!(points[0]["rank"], 1, "{frequency}: {document}");
+        let flat = &document["identifiable"]["flat_directions"][0];
+        let found = flat["b"].as_f64().unwrap() / flat["a"].as_f64().unwrap();
+        assert!((found / slope - 1.0).abs() < 0.01, "{frequency}: {flat}");
+    }
+    // What shows apart, though little, is still told apart.
+    let document = run("a + b + 0.01*b*x");
+    assert_eq!(document["identifiable"]["rank"], 2, "{document}");
+    assert!(error(&document, "designed", "a") > 0.0);
+}
+
+#[test]
+fn a_sensor_without_errors_is_refused_alike_where_it_tells_without_bound() {
+    let linear = "model M parameter Real k = 0.5; input Real u, w; Real h(start = 1, fixed = true);
+equation der(h) = u + w - k*h; end M;";
+    let nonlinear = linear.replace("k*h", "k*sqrt(h)");
+    let text = |disturbance: &str| {
+        format!(
+            "[model]\nfile = \"model.mo\"\n[unknown]\nk = {{ start = 0.5, min = 0.1, max = 1 }}\n[inputs]\n\
+             u = {{ column = \"u\" }}\n{disturbance}[measurements]\nh = {{ std = 0 }}\n\
+             [design]\nduration = 10\nstep = 0.5\ninputs = {{ u = {{ min = 0.3, max = 0.7, pieces = 5 }} }}\n"
+        )
+    };
+    let mut messages = Vec::new();
+    for model in [linear, &nonlinear] {
+        let session = Session::with_model(model).with("study.toml", &text(""));
+        let run = session.run(&["design", "study.toml", "--json"]);
+        assert_eq!(run.status, 1, "{}", run.stdout);
+        let document = run.json();
+        let told = finding(&document, "exact-measurement");
+        assert_eq!((told["line"].as_u64(), told["names"][0].as_str()), (Some(8), Some("h")), "{told}");
+        messages.push((told["message"].clone(), told["help"].clone()));
+    }
+    assert_eq!(messages[0], messages[1]);
+    // Under a disturbance only the known start says nothing.
+    let disturbed = text("[disturbances]\nw = { std = 0.1, time_constant = 1 }\n");
+    let session = Session::with_model(linear).with("study.toml", &disturbed);
+    let run = session.run(&["design", "study.toml", "--json"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+}
