@@ -23,11 +23,12 @@ use crate::estimate::spread::{Spread, SpreadPoints};
 use crate::identify::Identification;
 use daesy_report::checkpoint::{Checkpoint, Run};
 use daesy_report::json::ToJson as _;
-use daesy_study::data::{Data, LineRead, ReadSample, SampleReader};
+use daesy_study::data::{Data, LineRead, ReadSample, Repeated, SampleReader};
 use daesy_study::diagnostic::Diagnostic;
 use daesy_study::failure::Failure;
 use daesy_study::live::{
-    Live, LiveError, LiveModel, LiveNames, LiveSample, LiveUpdate, STAND_IN_SAMPLES, shortest_distance, unknown_step,
+    Live, LiveError, LiveMark, LiveModel, LiveNames, LiveSample, LiveUpdate, STAND_IN_SAMPLES, shortest_distance,
+    unknown_step,
 };
 use daesy_study::load::Loaded;
 use daesy_study::prepare::start_time;
@@ -198,6 +199,7 @@ impl Watched {
         tell: &mut dyn FnMut(&Value) -> bool,
     ) -> Result<WatchSummary, Failure> {
         let source = self.loaded.study.as_ref().and_then(|study| study.data.as_ref());
+        let keeps_last = source.is_some_and(|source| source.format.repeated == Some(Repeated::Last));
         let mut reader = SampleReader::new(shown, self.columns(), source);
         let mut kept = match state {
             None => Checkpoint::none(),
@@ -236,7 +238,17 @@ impl Watched {
         let model = self.model(&first)?;
         let run = with_filters(model, &faults, spread.as_ref(), |filters| -> Result<(), Failure> {
             let tests = AlarmTests::new(rate.unwrap_or(FALSE_ALARM_RATE), n_measured, faults.len());
-            let mut watcher = Watcher { filters, names: &names, faults: &faults, tests, settings: &settings, usual };
+            let before = None;
+            let mut watcher = Watcher {
+                filters,
+                names: &names,
+                faults: &faults,
+                tests,
+                settings: &settings,
+                usual,
+                keeps_last,
+                before,
+            };
             watcher.resume(&kept, &mut summary)?;
             let mut next = Some(first);
             loop {
@@ -346,6 +358,16 @@ struct Filters<'w, 'p> {
 impl<'p> Filters<'_, 'p> {
     fn live(&self) -> &Live<'p> {
         &self.lives[0]
+    }
+
+    /// Where all filters are.
+    fn marks(&self) -> Vec<LiveMark> {
+        self.lives.iter().map(Live::mark).collect()
+    }
+
+    /// Returns to where all filters were.
+    fn return_to(&mut self, marks: Vec<LiveMark>) {
+        self.lives.iter_mut().zip(marks).for_each(|(live, mark)| live.return_to(mark));
     }
 
     /// Takes a sample. Only the filter at the values of the parameters must be able to.
@@ -533,6 +555,10 @@ struct Watcher<'w, 'p> {
     tests: AlarmTests,
     settings: &'w WatchSettings,
     usual: Option<f64>,
+    /// Whether a sample takes the place of one that came with the same time.
+    keeps_last: bool,
+    /// Filters and tests before the last sample, where another may take its place.
+    before: Option<(Vec<LiveMark>, AlarmTests)>,
 }
 
 impl Watcher<'_, '_> {
@@ -582,6 +608,16 @@ impl Watcher<'_, '_> {
             note.place = Some(daesy_graph::source::Place { file: shown.to_owned(), line: line as u32, column: 1 });
             note
         };
+        if self.filters.live().time() == Some(*time)
+            && let Some((marks, tests)) = self.before.take()
+        {
+            self.filters.return_to(marks);
+            self.tests = tests;
+            let message = format!("a sample at t = {time} came already: this one takes its place, as the last one");
+            findings.push(note(Level::Note, "repeated-sample", message));
+            summary.n_samples -= 1;
+            summary.n_left_out += 1;
+        }
         if let Some(last) = self.filters.live().time() {
             // What a state has seen already is passed over without a word for each.
             if summary.n_samples == 0 && summary.resumed_at == Some(last) && *time <= last {
@@ -617,6 +653,7 @@ impl Watcher<'_, '_> {
             findings.push(note(Level::Warning, "input-missing-sample", message));
         }
         let live_sample = LiveSample { time: *time, inputs: &inputs, measurements: &values[n_inputs..] };
+        let before = self.keeps_last.then(|| (self.filters.marks(), self.tests.clone()));
         let update = match self.filters.update(&live_sample) {
             Ok(update) => update,
             Err(error @ LiveError::BeforeStart { .. }) => {
@@ -629,6 +666,7 @@ impl Watcher<'_, '_> {
                 return summary.leave_out(tell, Some(*time), findings);
             }
         };
+        self.before = before;
         let Update { first: update, ratios, no_longer, not_looked_for } = update;
         if let Some(error) = no_longer {
             let message = format!("{error}: the uncertainty of parameters is no longer counted");
@@ -647,7 +685,7 @@ impl Watcher<'_, '_> {
         let estimates = self.named(&update.estimates);
         let innovations = self.names.measurements.iter().zip(&normalized);
         let innovations = innovations.map(|(signal, value)| (signal.name.clone(), number(*value))).collect();
-        let alarms = alarms.iter().map(|alarm| self.alarm(alarm)).collect();
+        let alarms = alarms.iter().map(|alarm| self.alarm(alarm, &normalized)).collect();
         let ahead = self.ahead(&mut findings, &note);
         let mut told = object(Some(*time), estimates, innovations, alarms, &findings);
         if let (Some(ahead), Value::Object(keys)) = (ahead, &mut told) {
@@ -661,10 +699,12 @@ impl Watcher<'_, '_> {
         pairs.map(|(name, found)| (name.clone(), json!([number(found.mean), number(found.std)]))).collect()
     }
 
-    fn alarm(&self, alarm: &Alarm) -> Value {
+    /// An alarm at a sample with these normalized innovations.
+    fn alarm(&self, alarm: &Alarm, normalized: &[f64]) -> Value {
         match *alarm {
             Alarm::ChiSquare { value, threshold } => {
-                let names: Vec<&String> = self.names.measurements.iter().map(|signal| &signal.name).collect();
+                let tested = self.names.measurements.iter().zip(normalized).filter(|(_, z)| z.is_finite());
+                let names: Vec<&String> = tested.map(|(signal, _)| &signal.name).collect();
                 json!({ "test": "chi-square", "names": names, "value": value, "threshold": threshold })
             }
             Alarm::Fault { fault, value, threshold } => {

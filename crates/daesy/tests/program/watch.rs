@@ -693,3 +693,57 @@ fn relations_are_watched_and_events_are_refused() {
     assert_eq!(run.status, 1, "{}", run.stdout);
     assert!(run.stderr.contains("live-events"), "{}", run.stderr);
 }
+
+/// Two sensors of a walk, of which one has no value where the other is far off.
+#[test]
+fn an_alarm_names_the_sensors_that_measured() {
+    let model = "model Walk input Real w; Real x(start = 0, fixed = true), y; equation der(x) = w; y = x; end Walk;";
+    let study = "[model]\nfile = \"model.mo\"\n[disturbances]\nw = { white = 1 }\n[measurements]\n\
+                 x = { std = 1 }\ny = { std = 1 }\n";
+    let session = Session::with_model(model).with("study.toml", study);
+    let run = session.run_with(&["watch", "study.toml", "--step", "1"], "t,x,y\n0,0,0\n1,0.1,0.2\n2,,30\n3,40,20\n");
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let objects = run.objects();
+    let names = |at: usize| {
+        let alarms = objects[at]["alarms"].as_array().unwrap();
+        let found = alarms.iter().find(|alarm| alarm["test"] == "chi-square");
+        found.unwrap_or_else(|| panic!("{}", objects[at]))["names"].clone()
+    };
+    assert_eq!((names(2), names(3)), (serde_json::json!(["y"]), serde_json::json!(["x", "y"])));
+    // The second z of a sample is what is left of its error when the first is known: here the one of y given x.
+    let z = |name: &str| objects[1]["innovations"][name].as_f64().unwrap();
+    // P = 1: x has variance 2, and y given x variance 3/2 around half of x.
+    assert!((z("x") - 0.1 / 2f64.sqrt()).abs() < 1e-9, "{}", objects[1]);
+    assert!((z("y") - (0.2 - 0.05) / 1.5f64.sqrt()).abs() < 1e-9, "{}", objects[1]);
+}
+
+/// Rows before and after a jump have the same time: the stream gives what the table gives.
+#[test]
+fn the_last_of_repeated_samples_counts_where_the_study_says_so() {
+    for (session, study) in [(walk(), "study.toml"), (tanks(), "study.toml")] {
+        let text = std::fs::read_to_string(session.path(study)).unwrap();
+        let is_walk = !text.contains("[data]");
+        let (data, column, signal) = if is_walk {
+            ("t,x\n0,0\n1,9\n1,0.3\n2,0.4\n2,0.5\n2,0.6\n3,0.1\n", "x", "x")
+        } else {
+            ("t,u,level\n0,0.3,0.95\n0,0.5,0.9\n0.1,0.5,0.9\n0.2,0.5,3\n0.2,0.1,0.91\n0.3,0.1,0.9\n", "level", "h1")
+        };
+        let text = text.replace("[data]\nfile = \"record.csv\"\n", "");
+        let text = format!("{text}\n[data]\nfile = \"record.csv\"\nrepeated = \"last\"\n");
+        let session = session.with("again.toml", &text).with("record.csv", data);
+        let seen = session.run_with(&["watch", "again.toml", "--quiet"], data);
+        assert_eq!(seen.status, 0, "{}", seen.stderr);
+        let run = session.run(&["estimate", "again.toml", "-o", "estimates.csv"]);
+        assert_eq!(run.status, 0, "{}", run.stderr);
+        let table = Table::parse(&std::fs::read_to_string(session.path("estimates.csv")).unwrap());
+        let objects = seen.objects();
+        for (row, time) in table.column("t").into_iter().enumerate() {
+            let object = objects.iter().rfind(|object| object["t"].as_f64() == Some(time)).unwrap();
+            let expected = table.column(signal)[row];
+            let found = object["estimates"][signal][0].as_f64().unwrap();
+            assert!((found - expected).abs() <= 1e-9 * expected.abs().max(1e-3), "{column} {time}: {found} {expected}");
+        }
+        let repeated = objects.iter().filter(|object| codes(object) == ["repeated-sample"]).count();
+        assert_eq!(repeated, if is_walk { 3 } else { 2 });
+    }
+}
