@@ -59,7 +59,7 @@ use daesy_study::load::Loaded;
 use daesy_study::prediction_study::PredictionStudy;
 use daesy_study::prepare::{start_time, study_number};
 use daesy_study::problem::{Linearity, Problem, refuse_unsaid_accuracy, study_of};
-use daesy_study::study::{DesignOptions, InitialMode, Study};
+use daesy_study::study::{DesignCriterion, DesignOptions, InitialMode, Study};
 
 /// Artificial records that information is averaged over.
 const N_SETS: usize = 16;
@@ -200,17 +200,20 @@ impl<'a> Designer<'a> {
         }
         let options = study.design.clone();
         let unknowns: Vec<String> = problem.unknowns.iter().map(|unknown| unknown.name.clone()).collect();
-        let criterion = match options.criterion.as_ref().map(|word| word.name.as_str()) {
-            None | Some("D") => Criterion::D,
-            Some("A") => Criterion::A,
-            Some("E") => Criterion::E,
-            Some(name) => match unknowns.iter().position(|known| known == name) {
-                Some(at) => Criterion::One(at),
-                None => {
-                    let span = options.criterion.as_ref().map_or(Span::NONE, |word| word.span);
-                    let message = format!("there is no criterion `{name}`");
-                    return Err(wrong(span, "design", message, "say \"D\", \"A\", \"E\" or the name of an unknown"));
-                }
+        let criterion = match &options.criterion {
+            None => Criterion::D,
+            Some(word) => match (word.item, word.name.as_str()) {
+                (DesignCriterion::Word, "D") => Criterion::D,
+                (DesignCriterion::Word, "A") => Criterion::A,
+                (DesignCriterion::Word, "E") => Criterion::E,
+                (_, name) => match unknowns.iter().position(|known| known == name) {
+                    Some(at) => Criterion::One(at),
+                    None => {
+                        let message = format!("there is no criterion `{name}`");
+                        let help = "say \"D\", \"A\", \"E\" or the name of an unknown";
+                        return Err(wrong(word.span, "design", message, help));
+                    }
+                },
             },
         };
         for input in &options.inputs {
@@ -258,7 +261,7 @@ impl<'a> Designer<'a> {
     }
 
     fn design(&self) -> Result<Design, Failure> {
-        let mut diagnostics = Vec::new();
+        let mut diagnostics: Vec<Diagnostic> = self.two_meanings().into_iter().collect();
         let plan = self.plain(&mut diagnostics)?;
         let all: Vec<bool> = self.names.measurements.iter().map(|signal| self.is_candidate(&signal.name)).collect();
         self.refuse_exact(&plan, &all)?;
@@ -299,6 +302,20 @@ impl<'a> Designer<'a> {
             n_prior_points: goal.points.len(),
             diagnostics,
         })
+    }
+
+    /// A criterion whose letter is the name of an unknown, too.
+    fn two_meanings(&self) -> Option<Diagnostic> {
+        let word = self.options.criterion.as_ref().filter(|word| word.item == DesignCriterion::Word)?;
+        let name = &word.name;
+        if matches!(self.criterion, Criterion::One(_)) || !self.unknowns.contains(name) {
+            return None;
+        }
+        let message =
+            format!("`criterion = \"{name}\"` is about the errors of all unknowns, not about the unknown `{name}`");
+        let note = Finding::note("design-criterion", word.span, message).with_names([name]);
+        let note = note.with_help(format!("for the unknown write `criterion = {{ unknown = \"{name}\" }}`"));
+        Some(Diagnostic::resolve(&note, &self.study.sources))
     }
 
     fn is_candidate(&self, name: &str) -> bool {
@@ -637,7 +654,10 @@ impl<'a> Designer<'a> {
             Criterion::D => "D".to_owned(),
             Criterion::A => "A".to_owned(),
             Criterion::E => "E".to_owned(),
-            Criterion::One(at) => self.unknowns[*at].clone(),
+            Criterion::One(at) => match self.unknowns[*at].as_str() {
+                letter @ ("D" | "A" | "E") => format!("unknown {letter}"),
+                name => name.to_owned(),
+            },
         };
         let std_errors = self.uncertainty(&information, true).std;
         Ok(Verdict { criterion, std_errors, value: goal.value(plan)? })

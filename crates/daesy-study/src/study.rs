@@ -462,6 +462,15 @@ pub struct UqOptions {
     pub variables: Option<Vec<Named<()>>>,
 }
 
+/// How the criterion of a designed experiment is named.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DesignCriterion {
+    /// By a word: one of the letters, or else an unknown.
+    Word,
+    /// By an unknown, whatever its name.
+    Unknown,
+}
+
 /// How an input of a designed experiment is made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum InputKind {
@@ -494,7 +503,7 @@ pub struct DesignInput {
 #[derive(Clone, Debug, Default)]
 pub struct DesignOptions {
     /// `D`, `A`, `E`, or the name of an unknown.
-    pub criterion: Option<Named<()>>,
+    pub criterion: Option<Named<DesignCriterion>>,
     /// How long the experiment may be.
     pub duration: Option<f64>,
     /// Distance of samples.

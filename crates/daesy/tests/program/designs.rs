@@ -719,3 +719,35 @@ equation der(h) = u + w - k*h; end M;";
     let run = session.run(&["design", "study.toml", "--json"]);
     assert_eq!(run.status, 0, "{}", run.stderr);
 }
+
+/// A lag with the gain D and the rate r: what is best for one of them is not best for both.
+#[test]
+fn unknowns_that_are_named_like_a_criterion_can_be_meant() {
+    let model = "model M parameter Real D = 2, r = 0.5; input Real u; Real x(start = 0, fixed = true);
+                 equation der(x) = D*u - r*x; end M;";
+    let run = |criterion: &str, gain: &str| {
+        let text = format!(
+            "[model]\nfile = \"model.mo\"\n[unknown]\n{gain} = {{ start = 2 }}\nr = {{ start = 0.5 }}\n[inputs]\n\
+             u = {{ column = \"u\" }}\n[measurements]\nx = {{ std = 0.1 }}\n[design]\nduration = 10\nstep = 0.1\n\
+             criterion = {criterion}\ninputs = {{ u = {{ min = -1, max = 1, pieces = 10 }} }}\n"
+        );
+        let session = Session::with_model(&model.replace('D', gain)).with("study.toml", &text);
+        session.run(&["design", "study.toml", "--json"])
+    };
+    let (all, one) = (run("\"D\"", "D"), run("{ unknown = \"D\" }", "D"));
+    assert_eq!((all.status, one.status), (0, 0), "{}{}", all.stderr, one.stderr);
+    finding(&all.json(), "design-criterion");
+    assert!(!one.json()["findings"].to_string().contains("design-criterion"));
+    assert_eq!(
+        (&all.json()["planned"]["criterion"], &one.json()["planned"]["criterion"]),
+        (&"D".into(), &"unknown D".into())
+    );
+    // The same under another name.
+    let (other_all, other_one) = (run("\"D\"", "g").json(), run("\"g\"", "g").json());
+    assert_eq!(error(&all.json(), "designed", "D"), error(&other_all, "designed", "g"));
+    assert_eq!(error(&one.json(), "designed", "D"), error(&other_one, "designed", "g"));
+    assert!(error(&other_one, "designed", "g") < 0.99 * error(&other_all, "designed", "g"));
+    for wrong in ["{ unknown = \"q\" }", "{}", "{ name = \"D\" }", "3"] {
+        assert_eq!(run(wrong, "D").status, 1, "{wrong}");
+    }
+}

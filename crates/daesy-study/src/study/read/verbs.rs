@@ -9,7 +9,8 @@ use toml::de::DeValue;
 
 use super::super::section::{Reader, Section};
 use super::super::{
-    DesignInput, DesignOptions, IdentifyOptions, InputKind, Named, SimulateOptions, UqOptions, WatchOptions,
+    DesignCriterion, DesignInput, DesignOptions, IdentifyOptions, InputKind, Named, SimulateOptions, UqOptions,
+    WatchOptions,
 };
 use super::read_named;
 use crate::limits;
@@ -128,10 +129,7 @@ pub(super) fn read_design(reader: &mut Reader, root: &mut Section<'_, '_>) -> De
     let Some(mut section) = root.take("design").and_then(|value| reader.table("design", value, "a table")) else {
         return DesignOptions::default();
     };
-    let criterion = section.take("criterion").and_then(|value| {
-        let span = reader.span(value);
-        reader.text("criterion", value).map(|name| Named { name, span, item: () })
-    });
+    let criterion = section.take("criterion").and_then(|value| read_criterion(reader, value));
     let duration = section.take("duration").and_then(|value| reader.positive("duration", value));
     let step = section.take("step").and_then(|value| reader.positive("step", value));
     let inputs = read_named(reader, &mut section, "inputs", "a table by input name", read_design_input);
@@ -147,6 +145,22 @@ pub(super) fn read_design(reader: &mut Reader, root: &mut Section<'_, '_>) -> De
     let samples = section.take("samples").and_then(|value| reader.count("samples", value, limits::MAX_SAMPLES));
     section.finish(reader);
     DesignOptions { criterion, duration, step, inputs, sensors, choose, samples }
+}
+
+/// A word, or `{ unknown = "D" }` for an unknown that has the name of another criterion.
+fn read_criterion(reader: &mut Reader, value: &Spanned<DeValue<'_>>) -> Option<Named<DesignCriterion>> {
+    let span = reader.span(value);
+    if value.get_ref().as_table().is_none() {
+        return reader.text("criterion", value).map(|name| Named { name, span, item: DesignCriterion::Word });
+    }
+    let mut section = reader.table("criterion", value, "a text, or a table")?;
+    let unknown = section.take("unknown").and_then(|value| reader.text("unknown", value));
+    section.finish(reader);
+    if unknown.is_none() {
+        let finding = Finding::error("design", span, "the table `criterion` names no unknown");
+        reader.findings.push(finding.with_help("write it as `criterion = { unknown = \"D\" }`"));
+    }
+    unknown.map(|name| Named { name, span, item: DesignCriterion::Unknown })
 }
 
 fn read_design_input(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>>) -> Option<DesignInput> {
