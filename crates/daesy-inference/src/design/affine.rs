@@ -45,8 +45,14 @@ struct Share {
     slopes: Vec<f64>,
 }
 
-/// What a goal expects of a plan at its points, where the model is linear at all of them.
-fn expected(goal: &Goal<'_, '_>, plan: &Plan) -> Result<Option<Vec<(Mat<f64>, Vec<f64>)>>, Failure> {
+/// What is expected of a plan at one point of a goal.
+struct Run {
+    information: Mat<f64>,
+    slopes: Vec<f64>,
+}
+
+/// What is expected of a plan at all points of a goal, where the model is linear.
+fn runs(goal: &Goal<'_, '_>, plan: &Plan) -> Result<Option<Vec<Run>>, Failure> {
     let mut all = Vec::with_capacity(goal.points.len());
     for GoalPoint { theta, .. } in &goal.points {
         let Expected { information, slopes: Some(slopes), .. } =
@@ -54,7 +60,7 @@ fn expected(goal: &Goal<'_, '_>, plan: &Plan) -> Result<Option<Vec<(Mat<f64>, Ve
         else {
             return Ok(None);
         };
-        all.push((information, slopes));
+        all.push(Run { information, slopes });
     }
     Ok(Some(all))
 }
@@ -77,11 +83,11 @@ impl Affine {
         let mut changed = plan.clone();
         let levels = vec![input.min; n_pieces];
         changed.inputs[at] = pieces(&plan.times, &levels, input);
-        let Some(base) = expected(goal, &changed)? else { return Ok(None) };
+        let Some(base) = runs(goal, &changed)? else { return Ok(None) };
         let mut points: Vec<Point> = base
             .into_iter()
             .zip(&goal.points)
-            .map(|((information, slopes), at)| {
+            .map(|(Run { information, slopes }, at)| {
                 let fixed = &information - products(&slopes, n_unknown) + &at.fixed;
                 Point { fixed, slopes, by_piece: Vec::with_capacity(n_pieces) }
             })
@@ -90,8 +96,8 @@ impl Affine {
             let mut other = levels.clone();
             other[piece] = input.max;
             changed.inputs[at] = pieces(&plan.times, &other, input);
-            let Some(found) = expected(goal, &changed)? else { return Ok(None) };
-            for (point, (_, slopes)) in points.iter_mut().zip(found) {
+            let Some(found) = runs(goal, &changed)? else { return Ok(None) };
+            for (point, Run { slopes, .. }) in points.iter_mut().zip(found) {
                 let added =
                     slopes.iter().zip(&point.slopes).map(|(with, without)| (with - without) / (input.max - input.min));
                 let added: Vec<f64> = added.collect();

@@ -405,7 +405,7 @@ impl Search<'_, '_, '_> {
         let affine = Affine::new(self.goal, &self.plan, at, input, n_pieces)?;
         let n_left = match &affine {
             // Cheap: as many as a computer does in a fraction of a second.
-            Some(affine) => (400_000_000 / affine.price().max(1)).clamp(1000, 20_000),
+            Some(affine) => (400_000_000 / affine.price().max(1)).clamp(1000, 10_000),
             None if self.is_linear => (40 * n_pieces).clamp(400, 1600),
             None => (4 * n_pieces).clamp(40, 160),
         };
