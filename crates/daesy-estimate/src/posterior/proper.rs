@@ -83,12 +83,20 @@ mod tests {
         }
 
         fn expand(&mut self, x: &[f64]) -> Result<Expansion, ()> {
-            let h = 1e-4;
-            let f = |a: f64, b: f64| self.0(x[0] + a * h, x[1] + b * h);
-            let gradient = vec![(f(1.0, 0.0) - f(-1.0, 0.0)) / (2.0 * h), (f(0.0, 1.0) - f(0.0, -1.0)) / (2.0 * h)];
-            let bends = [f(1.0, 0.0) + f(-1.0, 0.0), f(0.0, 1.0) + f(0.0, -1.0)].map(|sum| sum - 2.0 * f(0.0, 0.0));
-            let curvature = Mat::from_fn(2, 2, |i, j| if i == j { (bends[i] / (h * h)).max(0.0) } else { 0.0 });
-            Ok(Expansion { value: f(0.0, 0.0), gradient, curvature })
+            let value = self.0(x[0], x[1]);
+            let differences = [0, 1].map(|i| {
+                let h = 1e-4 * x[i].abs().max(1.0);
+                let beside = |sign: f64| {
+                    let mut there = [x[0], x[1]];
+                    there[i] += sign * h;
+                    self.0(there[0], there[1])
+                };
+                let (above, below) = (beside(1.0), beside(-1.0));
+                ((above - below) / (2.0 * h), (above + below - 2.0 * value) / (h * h))
+            });
+            let gradient = differences.iter().map(|(slope, _)| *slope).collect();
+            let curvature = Mat::from_fn(2, 2, |i, j| if i == j { differences[i].1.max(0.0) } else { 0.0 });
+            Ok(Expansion { value, gradient, curvature })
         }
     }
 
