@@ -20,25 +20,25 @@ pub(super) struct GivenNoise<'p> {
     weights: Vec<Vec<f64>>,
     pub(super) begin: Vec<f64>,
     pub(super) end: Vec<f64>,
+    /// What one standard deviation of each normal number of an interval's noise adds: `[number * n_components +
+    /// component]`.
+    pub(super) steps: Vec<f64>,
 }
 
 impl<'p> GivenNoise<'p> {
     pub(super) fn new(process: &'p DiscreteProcess, n_lanes: usize, first_direction: usize) -> Self {
         let n = process.n_components() * n_lanes;
         let weights = (0..process.n_outputs()).map(|signal| process.weights(signal)).collect();
-        Self { process, n_lanes, first_direction, weights, begin: vec![0.0; n], end: vec![0.0; n] }
-    }
-
-    /// What one standard deviation of a normal number of the interval's noise adds to the components.
-    pub(super) fn step(&self, number: usize) -> Vec<f64> {
-        self.process.drawn_step(&|other: usize| if other == number { 1.0 } else { 0.0 })
+        let step = |number: usize| process.drawn_step(&|other: usize| if other == number { 1.0 } else { 0.0 });
+        let steps = (0..process.n_components()).flat_map(step).collect();
+        Self { process, n_lanes, first_direction, weights, begin: vec![0.0; n], end: vec![0.0; n], steps }
     }
 
     /// Derivatives by a component at the begin, or, beyond these, by a normal number of the interval's noise.
     pub(super) fn slopes(&self, direction: usize) -> Slopes {
         let n = self.process.n_components();
         match direction.checked_sub(n) {
-            Some(number) => Slopes { begin: vec![0.0; n], end: self.step(number) },
+            Some(number) => Slopes { begin: vec![0.0; n], end: self.steps[number * n..(number + 1) * n].to_vec() },
             None => {
                 let unit = |other: usize| if other == direction { 1.0 } else { 0.0 };
                 Slopes { begin: (0..n).map(unit).collect(), end: self.process.expected(&unit) }

@@ -11,6 +11,7 @@
 mod given;
 pub mod moments;
 pub mod particle;
+mod spectrum;
 
 use daesy_integrate::ensemble::{Ensemble, EnsemblePoint, Experiment, Grid, InputTable};
 use daesy_system::{Direction, StepProgram};

@@ -17,6 +17,7 @@ use faer::Mat;
 use faer::linalg::solvers::SelfAdjointEigen;
 
 use super::given::GivenNoise;
+use super::spectrum::Spectrum;
 use super::{Approximation, FilterProblem, StateEstimates};
 use crate::horizon::{Ahead, Beliefs, Horizon};
 use crate::noise::DiscreteProcess;
@@ -60,48 +61,66 @@ struct Passed {
 
 /// A root of a covariance on its positive part: the symmetric one of the correlation, in units of the standard
 /// deviations. So it does not depend on units, and what is small beside others is as accurate as these.
-pub(crate) fn root(matrix: &Mat<f64>) -> Mat<f64> {
-    let n = matrix.nrows();
-    let size: Vec<f64> = (0..n).map(|i| matrix[(i, i)].max(0.0).sqrt()).collect();
-    // What is known exactly takes no part, as most states at the start.
-    let spread: Vec<usize> = (0..n).filter(|&i| size[i] > 0.0).collect();
-    let mut root = Mat::zeros(n, n);
-    if spread.is_empty() {
-        return root;
-    }
-    let correlation = Mat::from_fn(spread.len(), spread.len(), |a, b| {
-        let (i, j) = (spread[a], spread[b]);
-        0.5 * (matrix[(i, j)] + matrix[(j, i)]) / (size[i] * size[j])
-    });
-    let Ok(eigen) = SelfAdjointEigen::new(correlation.as_ref(), faer::Side::Lower) else { return root };
-    let values = eigen.S().column_vector();
-    let vectors = eigen.U();
-    let stretched = Mat::from_fn(spread.len(), spread.len(), |a, k| vectors[(a, k)] * values[k].max(0.0).sqrt());
-    let product = stretched * vectors.transpose();
-    for (b, &j) in spread.iter().enumerate() {
-        for (a, &i) in spread.iter().enumerate() {
-            root[(i, j)] = size[i] * product[(a, b)];
+#[derive(Clone, Debug, Default)]
+struct Root {
+    size: Vec<f64>,
+    /// What is known exactly takes no part, as most states at the start.
+    spread: Vec<usize>,
+    spectrum: Spectrum,
+    weights: Vec<f64>,
+}
+
+impl Root {
+    /// Finds the root of a matrix.
+    fn of(&mut self, matrix: &Mat<f64>) {
+        let Self { size, spread, spectrum, weights } = self;
+        let n = matrix.nrows();
+        size.clear();
+        size.extend((0..n).map(|i| matrix[(i, i)].max(0.0).sqrt()));
+        spread.clear();
+        spread.extend((0..n).filter(|&i| size[i] > 0.0));
+        let is_found = spectrum.decompose(spread.len(), |a, b| {
+            let (i, j) = (spread[a], spread[b]);
+            0.5 * (matrix[(i, j)] + matrix[(j, i)]) / (size[i] * size[j])
+        });
+        weights.clear();
+        if is_found {
+            weights.extend(spectrum.values().iter().map(|value| value.max(0.0).sqrt()));
+        } else {
+            spread.clear();
         }
     }
+
+    /// Calls for each entry that is not zero by itself: row, column, value.
+    fn for_each(&self, mut of: impl FnMut(usize, usize, f64)) {
+        for (b, &j) in self.spread.iter().enumerate() {
+            for (a, &i) in self.spread.iter().enumerate() {
+                of(i, j, self.size[i] * self.spectrum.entry(&self.weights, a, b));
+            }
+        }
+    }
+}
+
+/// The root of a covariance as a matrix, see [`Root`].
+pub(crate) fn root(matrix: &Mat<f64>) -> Mat<f64> {
+    let mut found = Root::default();
+    found.of(matrix);
+    let mut root = Mat::zeros(matrix.nrows(), matrix.nrows());
+    found.for_each(|i, j, value| root[(i, j)] = value);
     root
 }
 
 /// Inverse on the part above rounding, rows and columns scaled alike.
 pub(crate) fn pseudo_inverse(matrix: &Mat<f64>) -> Mat<f64> {
     let n = matrix.nrows();
-    if n == 0 {
-        return Mat::zeros(0, 0);
-    }
     let scale: Vec<f64> = (0..n).map(|i| if matrix[(i, i)] > 0.0 { matrix[(i, i)].sqrt() } else { 1.0 }).collect();
-    let scaled = Mat::from_fn(n, n, |i, j| 0.5 * (matrix[(i, j)] + matrix[(j, i)]) / (scale[i] * scale[j]));
-    let Ok(eigen) = SelfAdjointEigen::new(scaled.as_ref(), faer::Side::Lower) else { return Mat::zeros(n, n) };
-    let values = eigen.S().column_vector();
-    let vectors = eigen.U();
-    Mat::from_fn(n, n, |i, j| {
-        let sum: f64 =
-            (0..n).filter(|&k| values[k] > 1e-11).map(|k| vectors[(i, k)] * vectors[(j, k)] / values[k]).sum();
-        sum / (scale[i] * scale[j])
-    })
+    let mut spectrum = Spectrum::default();
+    if !spectrum.decompose(n, |i, j| 0.5 * (matrix[(i, j)] + matrix[(j, i)]) / (scale[i] * scale[j])) {
+        return Mat::zeros(n, n);
+    }
+    let weights: Vec<f64> =
+        spectrum.values().iter().map(|&value| if value > 1e-11 { 1.0 / value } else { 0.0 }).collect();
+    Mat::from_fn(n, n, |i, j| spectrum.entry(&weights, i, j) / (scale[i] * scale[j]))
 }
 
 /// Inverse of the covariance of a prediction for the way back, without the directions in which it is nothing but
@@ -176,16 +195,28 @@ struct Passage<'f, 'e> {
     n_states: usize,
     n: usize,
     n_lanes: usize,
+    root: Root,
+    /// How far points are from their mean: `[component * n_lanes + lane]`.
+    moved: Vec<f64>,
+    /// What they became.
+    values: Vec<f64>,
 }
 
 impl Passage<'_, '_> {
-    /// Points that stand for moments among `n_dimensions` in all: `[component, lane]`.
-    fn points(&self, moments: &Moments, n_dimensions: usize) -> Mat<f64> {
+    /// Points that stand for moments among `n_dimensions` in all, as differences from their mean; gives their number.
+    fn spread_points(&mut self, moments: &Moments, n_dimensions: usize) -> usize {
+        self.moved.fill(0.0);
         if self.spread == Spread::Derivatives || self.is_certain {
-            return Mat::from_fn(self.n, 1, |i, _| moments.mean[i]);
+            return 1;
         }
-        let root = root(&moments.covariance);
-        Mat::from_fn(self.n, 2 * self.n, |i, lane| moments.mean[i] + reach(lane, n_dimensions) * root[(i, lane / 2)])
+        self.root.of(&moments.covariance);
+        let (moved, n_lanes) = (&mut self.moved, self.n_lanes);
+        let reach = (n_dimensions as f64).sqrt();
+        self.root.for_each(|i, j, value| {
+            moved[i * n_lanes + 2 * j] = reach * value;
+            moved[i * n_lanes + 2 * j + 1] = -reach * value;
+        });
+        2 * self.n
     }
 
     fn n_components(&self) -> usize {
@@ -193,14 +224,14 @@ impl Passage<'_, '_> {
     }
 
     /// Puts points into the lanes at a grid point.
-    fn place(&mut self, points: &Mat<f64>, at: usize) {
-        for lane in 0..points.ncols() {
-            for state in 0..self.n_states {
-                self.walk.set_state(lane, state, 0, points[(state, lane)]);
-            }
-            for component in 0..self.n_components() {
-                self.noise.begin[component * self.n_lanes + lane] = points[(self.n_states + component, lane)];
-            }
+    fn place(&mut self, mean: &[f64], n_points: usize, at: usize) {
+        let n_lanes = self.n_lanes;
+        for (i, (&mean, moved)) in mean.iter().zip(self.moved.chunks_exact(n_lanes)).enumerate() {
+            let row = match i.checked_sub(self.n_states) {
+                None => self.walk.state_row_mut(i),
+                Some(component) => &mut self.noise.begin[component * n_lanes..][..n_lanes],
+            };
+            row[..n_points].iter_mut().zip(moved).for_each(|(value, moved)| *value = mean + moved);
         }
         if self.spread == Spread::Derivatives {
             for direction in 0..self.n + self.n_components() {
@@ -214,27 +245,27 @@ impl Passage<'_, '_> {
         self.walk.restart(at, 0.0, &mut self.noise);
     }
 
-    /// Mean, covariance and cross-covariance of values at the lanes (`[value, lane]`), or by their derivatives
-    /// (`[value, direction]`).
-    fn moments_of(
-        &self,
-        from: &Moments,
-        points: &Mat<f64>,
-        values: &Mat<f64>,
-        jacobian: Option<&Mat<f64>>,
-    ) -> (Moments, Mat<f64>) {
-        let (m, n_points) = (values.nrows(), values.ncols());
-        if let Some(jacobian) = jacobian {
-            let cross = &from.covariance * jacobian.transpose();
-            let covariance = jacobian * &cross;
-            return (Moments { mean: (0..m).map(|i| values[(i, 0)]).collect(), covariance }, cross);
-        }
+    /// Mean, covariance and cross-covariance with the state of the values at so many points.
+    fn moments_of_points(&mut self, m: usize, n_points: usize) -> (Moments, Mat<f64>) {
+        let (n, n_lanes) = (self.n, self.n_lanes);
         let share = 1.0 / n_points as f64;
-        let mean: Vec<f64> = (0..m).map(|i| share * values.row(i).iter().sum::<f64>()).collect();
-        let off = Mat::from_fn(m, n_points, |i, lane| values[(i, lane)] - mean[i]);
-        let pulled = Mat::from_fn(n_points, m, |lane, i| share * off[(i, lane)]);
-        let moved = Mat::from_fn(self.n, n_points, |i, lane| points[(i, lane)] - from.mean[i]);
-        (Moments { mean, covariance: &off * &pulled }, moved * pulled)
+        let mut mean = Vec::with_capacity(m);
+        for row in self.values.chunks_exact_mut(n_lanes).take(m) {
+            let row = &mut row[..n_points];
+            let centre = share * row.iter().sum::<f64>();
+            row.iter_mut().for_each(|value| *value -= centre);
+            mean.push(centre);
+        }
+        let off = |i: usize| &self.values[i * n_lanes..][..n_points];
+        let mut covariance = Mat::zeros(m, m);
+        for i in 0..m {
+            for j in 0..=i {
+                covariance[(i, j)] = share * product(off(i), off(j));
+                covariance[(j, i)] = covariance[(i, j)];
+            }
+        }
+        let cross = Mat::from_fn(n, m, |i, j| share * product(&self.moved[i * n_lanes..][..n_points], off(j)));
+        (Moments { mean, covariance }, cross)
     }
 
     /// Whether all points that stand for the moments were followed so far.
@@ -244,29 +275,31 @@ impl Passage<'_, '_> {
 
     /// Moments one interval later.
     fn predict(&mut self, from: &Moments, interval: usize) -> (Moments, Mat<f64>) {
-        let n_components = self.n_components();
+        let (n_lanes, n_components) = (self.n_lanes, self.n_components());
         let n_dimensions = self.n + n_components;
-        let mut points = self.points(from, n_dimensions);
-        let n_spread = points.ncols();
-        if self.spread == Spread::Points && !self.is_certain {
-            points.resize_with(self.n, 2 * n_dimensions, |i, _| from.mean[i]);
-        }
+        let n_spread = self.spread_points(from, n_dimensions);
+        let n_points = if n_spread == 1 { 1 } else { 2 * n_dimensions };
         // What follows depends on the moments here alone, as where samples come one by one.
         self.walk.forget_pace(interval);
-        self.place(&points, interval);
-        for lane in n_spread..points.ncols() {
+        self.place(&from.mean, n_points, interval);
+        for lane in n_spread..n_points {
             let by = reach(lane, n_dimensions);
-            for (component, step) in self.noise.step((lane - n_spread) / 2).into_iter().enumerate() {
-                self.noise.end[component * self.n_lanes + lane] += by * step;
+            let noise = &mut self.noise;
+            let number = (lane - n_spread) / 2;
+            for component in 0..n_components {
+                noise.end[component * n_lanes + lane] += by * noise.steps[number * n_components + component];
             }
         }
         self.walk.cross(interval, &mut self.noise);
-        let values = Mat::from_fn(self.n, points.ncols(), |i, lane| match i.checked_sub(self.n_states) {
-            None => self.walk.state(lane, i, 0),
-            Some(component) => self.noise.end[component * self.n_lanes + lane],
-        });
+        for i in 0..self.n {
+            let row = match i.checked_sub(self.n_states) {
+                None => self.walk.state_row(i),
+                Some(component) => &self.noise.end[component * n_lanes..][..n_lanes],
+            };
+            self.values[i * n_lanes..][..n_lanes].copy_from_slice(row);
+        }
         if self.spread == Spread::Points {
-            return self.moments_of(from, &points, &values, None);
+            return self.moments_of_points(self.n, n_points);
         }
         let mut jacobian = Mat::<f64>::zeros(self.n, n_dimensions);
         for direction in 0..n_dimensions {
@@ -281,7 +314,7 @@ impl Passage<'_, '_> {
         }
         let by_state = jacobian.get(.., ..self.n).to_owned();
         let by_noise = jacobian.get(.., self.n..);
-        let (mut predicted, cross) = self.moments_of(from, &points, &values, Some(&by_state));
+        let (mut predicted, cross) = by_derivatives(from, self.values[..self.n].to_vec(), &by_state);
         predicted.covariance += by_noise * by_noise.transpose();
         (predicted, cross)
     }
@@ -342,17 +375,39 @@ impl Passage<'_, '_> {
 
     /// Moments of the observed quantities at a grid point.
     fn observe(&mut self, from: &Moments, at: usize) -> (Moments, Mat<f64>) {
-        let points = self.points(from, self.n);
-        self.place(&points, at);
+        let n_points = self.spread_points(from, self.n);
+        self.place(&from.mean, n_points, at);
         let n_observed = self.problem.n_observed();
         let rows = self.walk.observe(at);
         let n_lanes = self.n_lanes;
-        let values = Mat::from_fn(n_observed, points.ncols(), |row, lane| rows[row * n_lanes + lane]);
-        let jacobian = (self.spread == Spread::Derivatives).then(|| {
-            Mat::from_fn(n_observed, self.n, |row, direction| rows[((1 + direction) * n_observed + row) * n_lanes])
-        });
-        self.moments_of(from, &points, &values, jacobian.as_ref())
+        if self.spread == Spread::Points {
+            self.values[..n_observed * n_lanes].copy_from_slice(&rows[..n_observed * n_lanes]);
+            return self.moments_of_points(n_observed, n_points);
+        }
+        let jacobian =
+            Mat::from_fn(n_observed, self.n, |row, direction| rows[((1 + direction) * n_observed + row) * n_lanes]);
+        by_derivatives(from, (0..n_observed).map(|row| rows[row * n_lanes]).collect(), &jacobian)
     }
+}
+
+/// Mean, covariance and cross-covariance with the state of values by their derivatives (`[value, direction]`).
+fn by_derivatives(from: &Moments, mean: Vec<f64>, jacobian: &Mat<f64>) -> (Moments, Mat<f64>) {
+    let cross = &from.covariance * jacobian.transpose();
+    let covariance = jacobian * &cross;
+    (Moments { mean, covariance }, cross)
+}
+
+/// The sum of products, in a fixed order.
+fn product(one: &[f64], other: &[f64]) -> f64 {
+    let mut sums = [0.0; 4];
+    let (parts, others) = (one.chunks_exact(4), other.chunks_exact(4));
+    let rest: f64 = parts.remainder().iter().zip(others.remainder()).map(|(a, b)| a * b).sum();
+    for (part, other) in parts.zip(others) {
+        for at in 0..4 {
+            sums[at] += part[at] * other[at];
+        }
+    }
+    (sums[0] + sums[2]) + (sums[1] + sums[3]) + rest
 }
 
 /// What measured values said beside a prediction.
@@ -372,7 +427,9 @@ fn with_passage<R>(problem: &FilterProblem<'_>, spread: Spread, of: impl FnOnce(
         let wanted = Wanted::default();
         let mut noise = GivenNoise::new(problem.process, n_lanes, n_states);
         let walk = Walk::new(ensemble, 0, problem.point, problem.slots, &wanted, &mut noise);
-        of(&mut Passage { problem, walk, noise, spread, is_certain, n_states, n, n_lanes })
+        let values = vec![0.0; n.max(problem.n_observed()) * n_lanes];
+        let (root, moved) = (Root::default(), vec![0.0; n * n_lanes]);
+        of(&mut Passage { problem, walk, noise, spread, is_certain, n_states, n, n_lanes, root, moved, values })
     })
 }
 
@@ -608,9 +665,12 @@ fn whitened(covariance: &Mat<f64>, errors: &Mat<f64>) -> Vec<(f64, f64)> {
 /// The logarithm of the determinant of an innovation covariance, `cov h + R`; `None` if that is no such matrix: its
 /// eigenvalues are `least` at least, the smallest variance in `R`.
 pub(crate) fn log_determinant(matrix: &Mat<f64>, least: f64) -> Option<f64> {
-    let eigen = SelfAdjointEigen::new(matrix.as_ref(), faer::Side::Lower).ok()?;
-    let values: Vec<f64> = eigen.S().column_vector().iter().copied().collect();
-    let is_one = values.iter().all(|value| value.is_finite() && *value >= 0.5 * least);
+    let mut spectrum = Spectrum::default();
+    if !spectrum.decompose(matrix.nrows(), |i, j| matrix[(i, j)]) {
+        return None;
+    }
+    let values = spectrum.values();
+    let is_one = values.iter().all(|value| *value >= 0.5 * least);
     is_one.then(|| values.iter().map(|value| value.max(f64::MIN_POSITIVE).ln()).sum())
 }
 

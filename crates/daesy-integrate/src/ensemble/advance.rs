@@ -571,7 +571,12 @@ impl<'e> Block<'e> {
         self.scales_from = point;
     }
 
-    /// The rows of a method's lanes, for callers that change states on the way.
+    /// The rows of a method's lanes.
+    pub(super) fn lanes(&self) -> &dyn LaneSteps {
+        self.lanes.as_ref()
+    }
+
+    /// The same for callers that change states on the way.
     pub(super) fn lanes_mut(&mut self) -> &mut dyn LaneSteps {
         self.lanes.as_mut()
     }

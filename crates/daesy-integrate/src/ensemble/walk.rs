@@ -58,6 +58,22 @@ impl<'e> Walk<'e> {
         lanes.carried_mut()[(direction * n_carried + state) * stride + lane] = value;
     }
 
+    /// A carried state in all lanes.
+    #[must_use]
+    pub fn state_row(&self, state: usize) -> &[f64] {
+        let lanes = self.block.lanes();
+        let stride = lanes.stride();
+        &lanes.carried()[state * stride..][..self.n_lanes]
+    }
+
+    /// A carried state in all lanes, to be set.
+    pub fn state_row_mut(&mut self, state: usize) -> &mut [f64] {
+        let n_lanes = self.n_lanes;
+        let lanes = self.block.lanes_mut();
+        let stride = lanes.stride();
+        &mut lanes.carried_mut()[state * stride..][..n_lanes]
+    }
+
     /// Makes changed states consistent at a grid point, under the disturbances at a fraction of an interval.
     pub fn restart(&mut self, point: usize, fraction: f64, disturbances: &mut dyn LaneDisturbances) {
         self.block.restart(point, fraction, disturbances);
@@ -75,7 +91,7 @@ impl<'e> Walk<'e> {
         let n_lanes = self.n_lanes;
         let lanes = self.block.lanes_mut();
         let stride = lanes.stride();
-        lanes.carried().chunks_exact(stride).flat_map(|row| row[..n_lanes].to_vec()).collect()
+        without_padding(lanes.carried(), stride, n_lanes)
     }
 
     /// Gives the lanes what others carried; nothing happens where there is not as much of it.
@@ -97,7 +113,7 @@ impl<'e> Walk<'e> {
         let n_lanes = self.n_lanes;
         let lanes = self.block.lanes_mut();
         let stride = lanes.stride();
-        lanes.observe(time).chunks_exact(stride).flat_map(|row| row[..n_lanes].to_vec()).collect()
+        without_padding(lanes.observe(time), stride, n_lanes)
     }
 
     /// The first lane that broke down, if one did.
@@ -111,4 +127,11 @@ impl<'e> Walk<'e> {
     pub fn is_alive(&self) -> &[bool] {
         self.block.is_alive()
     }
+}
+
+/// The first lanes of rows.
+fn without_padding(rows: &[f64], stride: usize, n_lanes: usize) -> Vec<f64> {
+    let mut kept = Vec::with_capacity(rows.len() / stride * n_lanes);
+    rows.chunks_exact(stride).for_each(|row| kept.extend_from_slice(&row[..n_lanes]));
+    kept
 }
