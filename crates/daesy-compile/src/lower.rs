@@ -397,6 +397,12 @@ impl CompiledSystem {
         &self.rows.constraint
     }
 
+    /// The observed quantities as expressions, in the order of their names.
+    #[must_use]
+    pub fn observed_rows(&self) -> &[ExprId] {
+        &self.rows.observed
+    }
+
     /// The variable that stands for a mode in the expressions.
     #[must_use]
     pub fn mode_variable(&self, position: usize) -> Option<VarId> {

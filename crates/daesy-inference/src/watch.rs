@@ -667,6 +667,17 @@ impl Watcher<'_, '_> {
             }
         };
         self.before = before;
+        if summary.n_samples == 0 && summary.resumed_at.is_none() {
+            let names: Vec<String> = self.names.measurements.iter().map(|column| column.name.clone()).collect();
+            let held = self.filters.live().held_slopes().named(&names, &self.names.signals);
+            findings.extend(held.iter().map(|[name, input]| {
+                let message = format!(
+                    "`{name}` holds the derivative of the input `{input}`, which bends at samples: it is taken with the \
+                     slope before a sample, and left out at the first; `estimate` knows the slope after it"
+                );
+                note(Level::Note, "slope-before-sample", message)
+            }));
+        }
         let Update { first: update, ratios, no_longer, not_looked_for } = update;
         if let Some(error) = no_longer {
             let message = format!("{error}: the uncertainty of parameters is no longer counted");

@@ -6,6 +6,8 @@
 //! the filter of `estimate`. [`LivePlan`] is what a record decided: with it the same filter is made again, without the
 //! record.
 
+mod slopes;
+
 use daesy_estimate::error::EstimateError;
 use daesy_estimate::filter::FilterOptions;
 use daesy_estimate::likelihood::Likelihood;
@@ -16,6 +18,8 @@ use daesy_graph::finding::Finding;
 use daesy_graph::{BinaryOp, Graph, Leaf, Node, Reach, Span};
 use daesy_system::{DaeSystem, StepMethod};
 use thiserror::Error;
+
+pub use slopes::HeldSlopes;
 
 use crate::data::Data;
 use crate::diagnostic::Diagnostic;
@@ -210,6 +214,7 @@ pub struct LiveModel {
     is_unit: bool,
     /// By input of the form: the position among the inputs of a sample.
     sources: Vec<Option<usize>>,
+    slopes: HeldSlopes,
 }
 
 impl LiveModel {
@@ -279,7 +284,8 @@ impl LiveModel {
             }
         };
         let start = has_start.then(|| start_time(loaded, None));
-        Self { names, theta, form, start, is_unit: false, sources }
+        let slopes = HeldSlopes::of(loaded.study.as_ref(), &form, &theta);
+        Self { names, theta, form, start, is_unit: false, sources, slopes }
     }
 
     /// Whether estimates are exact for the model, which is linear then.
@@ -520,6 +526,12 @@ impl Live<'_> {
         &self.model.names
     }
 
+    /// What holds slopes of inputs, which are those before a sample here, and not known at the first one.
+    #[must_use]
+    pub fn held_slopes(&self) -> &HeldSlopes {
+        &self.model.slopes
+    }
+
     /// The time of the last sample.
     #[must_use]
     pub fn time(&self) -> Option<f64> {
@@ -532,7 +544,8 @@ impl Live<'_> {
         self.last.as_ref().map_or(&[], |last| &last.inputs)
     }
 
-    /// Takes a sample.
+    /// Takes a sample. At the first one slopes of inputs are not known: measurements that hold them are left out there,
+    /// and estimates of signals that do are no numbers.
     ///
     /// # Errors
     /// When it is from before the start of the study or not later than the one before, or the filter gives up: it is
@@ -548,7 +561,13 @@ impl Live<'_> {
             return Err(LiveError::BeforeStart { time: sample.time, start });
         }
         let last = self.last.as_ref().or(self.early.as_ref());
-        let update = match &mut self.engine {
+        let is_first = last.is_none();
+        let holds = |held: &[Option<String>], at: usize| is_first && held.get(at).is_some_and(Option::is_some);
+        let slopes = &self.model.slopes;
+        let known = |(at, &value): (usize, &f64)| if holds(&slopes.measurements, at) { f64::NAN } else { value };
+        let measurements: Vec<f64> = sample.measurements.iter().enumerate().map(known).collect();
+        let sample = &LiveSample { measurements: &measurements, ..*sample };
+        let mut update = match &mut self.engine {
             Engine::Linear { study, filter } => {
                 let before = filter.as_ref().map(|filter| filter.state().clone());
                 let found = update_linear(self.model, self.theta, study, filter, last, sample);
@@ -560,6 +579,8 @@ impl Live<'_> {
                 found.inspect_err(|_| *state = before)?
             }
         };
+        let signals = update.estimates.iter_mut().enumerate().filter(|(at, _)| holds(&slopes.signals, *at));
+        signals.for_each(|(_, estimate)| *estimate = Estimate { mean: f64::NAN, std: f64::NAN });
         self.last = Some(here());
         Ok(update)
     }

@@ -534,6 +534,12 @@ impl PredictionStudy {
         self.problem_of(experiments, observed, self.settings.clone(), reference)
     }
 
+    /// Places of what is measured, and of the signals, among the observed quantities of the system.
+    #[must_use]
+    pub fn observed_places(&self) -> (&[u32], &[u32]) {
+        (&self.observed, &self.signals)
+    }
+
     /// Estimates the study's signals in one experiment of its [`signal_problem`](Self::signal_problem):
     /// `[sample * n_signals + signal]`.
     ///

@@ -159,6 +159,13 @@ impl<'a> Blueprint<'a> {
         })
     }
 
+    /// Carried rows of unknowns in nonlinear blocks, with their nominal values.
+    pub(super) fn searched_rows(&self) -> Vec<(usize, f64)> {
+        let rows = self.carried_unknowns.iter().enumerate().filter(|(_, unknown)| !self.blocks.is_linear(**unknown));
+        let n_states = self.n_states();
+        rows.map(|(at, &unknown)| (n_states + at, self.system.description.unknowns[unknown].nominal)).collect()
+    }
+
     pub(super) fn n_states(&self) -> usize {
         self.rates.len()
     }

@@ -11,6 +11,13 @@ use crate::memory::{Exchange, LaneMemory};
 use crate::switches::Switches;
 use crate::tape::{Tape, TapeError, Value};
 
+/// A search for unknowns at a start goes on where they still move by this part of their size and nominal value: from
+/// there on Newton's steps of one run square their distance to the solution until it is rounding.
+const UNSETTLED: f64 = 1e-6;
+
+/// Runs of the program of a start at most.
+const MAX_RUNS_AT_START: usize = 8;
+
 /// Newton steps of the projection at a start.
 const PROJECTIONS_AT_START: usize = 2;
 
@@ -60,6 +67,9 @@ pub(crate) struct CompiledSteps {
     all_states: Program,
     /// The parameters that vary, direction by direction.
     seeds: Vec<Vec<u32>>,
+    /// Carried rows that a start searches for, with nominal values: unknowns of nonlinear blocks. Where the search
+    /// begins is not part of what it finds.
+    searched: Vec<(usize, f64)>,
     /// Whether a step has eliminations to watch.
     is_watched: bool,
     /// What changes with time alone, with the parameters it depends on.
@@ -108,7 +118,8 @@ impl CompiledSteps {
             let place = |var: &daesy_graph::VarId| parameters.iter().position(|parameter| parameter == var);
             (switches.clone(), switches.leaves().iter().map(place).collect())
         });
-        Ok(Self { layout, step, start, observe, all_states, seeds, is_watched, switches })
+        let searched = blueprint.searched_rows();
+        Ok(Self { layout, step, start, observe, all_states, seeds, searched, is_watched, switches })
     }
 }
 
@@ -248,6 +259,16 @@ impl Lanes<'_> {
         Exchange { input: 1, output: self.step.program.rows.n_inputs(), n: self.programs.layout.n_carried_rows() }
     }
 
+    /// Whether what a start found is where it began to search, in all lanes that have numbers.
+    fn is_settled(&self) -> bool {
+        let (stride, n_lanes) = (self.stride(), self.step.memory.n_lanes());
+        self.programs.searched.iter().all(|&(row, nominal)| {
+            let (before, after) = (self.step.rows(1 + row, 1), &self.start.memory.outputs()[row * stride..]);
+            let moves = |(before, after): (&f64, &f64)| (after - before).abs() > UNSETTLED * (after.abs() + nominal);
+            !before[..n_lanes].iter().zip(after).any(moves)
+        })
+    }
+
     /// Brings the carried rows to their own places.
     fn settle(&mut self) {
         if std::mem::take(&mut self.is_exchanged) {
@@ -330,11 +351,17 @@ impl LaneSteps for Lanes<'_> {
     fn start(&mut self, time: f64) {
         self.settle();
         let last = self.signals_at(self.programs.layout.nodes.len() - 1);
-        self.start.take_over(&self.step, &self.programs.layout, last, time);
-        self.start.run();
         let n = self.programs.layout.n_carried_rows();
-        let Self { step, start, .. } = self;
-        step.rows_mut(1, n).copy_from_slice(start.memory.outputs());
+        for _ in 0..MAX_RUNS_AT_START {
+            self.start.take_over(&self.step, &self.programs.layout, last, time);
+            self.start.run();
+            let is_settled = self.is_settled();
+            let Self { step, start, .. } = self;
+            step.rows_mut(1, n).copy_from_slice(start.memory.outputs());
+            if is_settled {
+                break;
+            }
+        }
     }
 
     fn step(&mut self, time: f64) {
