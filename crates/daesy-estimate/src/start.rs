@@ -310,16 +310,53 @@ impl StartPlan {
         }
         let matrix = state_rows(&coefficients.insisted, space);
         let values = state_values(&coefficients.insisted, space, inputs.value, inputs.n_inputs);
+        let sizes = condition_sizes(&coefficients.insisted, space, inputs, mean);
         for &at in &self.implied {
-            let terms: Vec<f64> = (0..mean.len()).map(|j| matrix[(at, j)] * mean[j]).collect();
-            let size = values[at].abs() + terms.iter().map(|x| x.abs()).sum::<f64>();
-            let residual = terms.iter().sum::<f64>() - values[at];
-            if residual.abs() > 1e-7 * size.max(1e-9) {
+            let residual = (0..mean.len()).map(|j| matrix[(at, j)] * mean[j]).sum::<f64>() - values[at];
+            // A comparison with NaN refuses.
+            let holds = residual.abs() <= START_HOLDS * sizes[at].max(SMALLEST_CONDITION);
+            if !holds {
                 return Err(EstimateError::InconsistentStart { condition: at, residual });
             }
         }
         Ok(())
     }
+}
+
+/// A condition that follows from others holds if it is off by no more than this fraction of the terms it is made of: what
+/// a simulation accepts of a start.
+const START_HOLDS: f64 = 1e-7;
+
+/// Terms that are smaller are rounding of larger ones.
+const SMALLEST_CONDITION: f64 = 1e-9;
+
+/// The sum of the absolute values of all terms that make the residual of a condition at a state,
+///
+/// ```text
+/// |value| + |c| (|Q_s| |x| + sum over k of |Z_k| |u^(k)|) + |b| (..) + |d| |u|
+/// ```
+///
+/// Rounding is relative to these terms, not to their sum: where a known part cancels the value that was written, as in
+/// `x = 1` and `x = c (1 + u)/c`, what is left is rounding itself.   [@higham2002]
+fn condition_sizes(rows: &StartRows, space: &StateSpace, inputs: &StartInputs<'_>, mean: &[f64]) -> Vec<f64> {
+    let positive = |a: &Mat<f64>| Mat::from_fn(a.nrows(), a.ncols(), |i, j| a[(i, j)].abs());
+    let all = |list: &[f64]| list.iter().map(|x| x.abs()).collect::<Vec<f64>>();
+    let rows = StartRows {
+        variables: positive(&rows.variables),
+        derivatives: positive(&rows.derivatives),
+        inputs: positive(&rows.inputs),
+        values: all(&rows.values),
+    };
+    let mut space = space.clone();
+    for term in
+        space.variables.inputs.iter_mut().chain([&mut space.variables.state, &mut space.dynamics, &mut space.input])
+    {
+        *term = positive(term);
+    }
+    let mut sizes = known_part(&rows, &space, &all(inputs.value), inputs.n_inputs);
+    add(&mut sizes, &times(&state_rows(&rows, &space), &all(mean)));
+    add(&mut sizes, &rows.values);
+    sizes
 }
 
 fn row_of(a: &Mat<f64>, row: usize) -> Vec<f64> {

@@ -145,3 +145,72 @@ fn a_start_that_is_only_approached_is_refused_on_every_road() {
         }
     }
 }
+
+/// A model of index 2 whose one start value follows from its equations.
+fn of_index_two(start: f64) -> String {
+    format!(
+        "model J
+  parameter Real c = 2;
+  input Real u;
+  Real x(start = {start:?}, fixed = true), z, q;
+equation
+  der(x) = q;
+  x = c*z;
+  z = (1 + u)/c;
+end J;
+"
+    )
+}
+
+/// Rounding of terms that cancel is no contradiction, and a millionth of them is one, on all roads.
+#[test]
+fn a_start_that_follows_holds_but_for_rounding_on_all_roads() {
+    let samples: Vec<(f64, f64, f64)> = (0..41)
+        .map(|k| {
+            let t = 0.1 * f64::from(k);
+            let level = 1.0 + 0.5 * t.sin();
+            (t, level, level / 2.0 + 0.01 * (7.3 * f64::from(k * k)).sin())
+        })
+        .collect();
+    let rows: String = samples.iter().map(|(t, _, z)| format!("{t:e},{z:e}\n")).collect();
+    // z = level / c, by least squares.
+    let sum = |of: fn(&(f64, f64, f64)) -> f64| samples.iter().map(of).sum::<f64>();
+    let by_hand = sum(|(_, level, _)| level * level) / sum(|(_, level, z)| level * z);
+    let study = |c: f64, of: &str| {
+        format!(
+            "[model]\nfile = \"model.mo\"\n{of}\n[inputs]\nu = {{ expression = \"0.5*sin(time)\" }}\n[measurements]\n\
+             z = {{ column = \"z\", std = 0.01 }}\n[simulate]\nstop = 1\nstep = 0.5\n[data]\nfile = \"data.csv\"\n"
+        )
+        .replace("$c", &format!("{c:?}"))
+    };
+    let unknown = "[unknown]\nc = { start = $c, min = 1, max = 4 }";
+    let known = "[parameters]\nc = $c\n[estimate]\nsignals = [\"x\"]";
+    for (start, holds) in [(1.0, true), (1.0 + f64::EPSILON, true), (1.0 - f64::EPSILON, true), (1.0 + 1e-6, false)] {
+        for c in [1.5, 2.0, 2.1, 2.7, 3.0, 3.3, 3.9] {
+            let session = Session::with_model(&of_index_two(start))
+                .with("study.toml", &study(c, unknown))
+                .with("known.toml", &study(c, known))
+                .with("data.csv", &format!("t,z\n{rows}"));
+            let grid = format!("c={c:?}:{c:?}:1");
+            let roads: [&[&str]; 4] = [
+                &["simulate", "known.toml", "--json"],
+                &["estimate", "known.toml", "--json"],
+                &["cost", "study.toml", "--json", "--method", "ml", "--grid", &grid],
+                &["identify", "study.toml", "--json"],
+            ];
+            for road in roads {
+                let run = session.run(road);
+                let document = run.json();
+                // A point that is refused leaves the others of a grid.
+                let code = if road[0] == "cost" { "refused" } else { "no-consistent-start" };
+                assert_eq!(run.status == 0, holds || road[0] == "cost", "{road:?} from {start:?}: {}", run.stderr);
+                let is_refused = codes(&document).contains(&code);
+                assert_eq!(is_refused, !holds, "{road:?} from {start:?} at c = {c}: {document}");
+                if holds && road[0] == "identify" {
+                    let found = document["parameters"][0]["estimate"].as_f64().unwrap();
+                    assert!((found - by_hand).abs() < 1e-6, "{found} {by_hand}");
+                }
+            }
+        }
+    }
+}
