@@ -124,7 +124,15 @@ impl StartReport {
         let environment = |var: VarId, _: u16| by_variable.get(var.index()).copied().unwrap_or(0.0);
         let mut evaluator = Evaluator::new();
         let states = States::new(regular);
-        let differentiated: FxHashSet<VarId> = regular.differentiated.iter().copied().collect();
+        let found: FxHashSet<VarId> = regular.differentiated.iter().copied().collect();
+        // Of a rewritten model the equations that were written say it.
+        let written_order = |var: VarId| regular.flat.variables.get(var.index()).and_then(|it| it.written_order);
+        let is_differential = |var: VarId| match written_order(var) {
+            Some(order) => order > 0,
+            None => found.contains(&var),
+        };
+        let differentiated: FxHashSet<VarId> =
+            (0..flat.variables.len() as u32).map(VarId).filter(|&var| is_differential(var)).collect();
         let used = used_parameters(flat, &by_variable);
         let mut report = Self { parameters: used, ..Self::default() };
         report.changed = changed_parameters(flat, prepared, parameters);
@@ -139,7 +147,8 @@ impl StartReport {
             let Some((name, &value)) = values.find(|(name, _)| **name == variable.name) else { break };
             let var = VarId(at as u32);
             let start = variable.start.map(|start| evaluator.evaluate_one(&flat.graph, start, &environment));
-            let guess = start.or_else(|| states.contains(var).then_some(0.0));
+            let has_default = written_order(var).map_or_else(|| states.contains(var), |order| order > 0);
+            let guess = start.or_else(|| has_default.then_some(0.0));
             let nominal =
                 variable.nominal.map_or(1.0, |it| evaluator.evaluate_one(&flat.graph, it, &environment).abs());
             let is_same = |given: f64| {

@@ -1053,10 +1053,13 @@ fn written_starts(
     let origin = |fixed: Option<bool>| if fixed == Some(true) { StartOrigin::Fixed } else { StartOrigin::Guess };
     for var in (0..flat.variables.len() as u32).map(VarId) {
         let variable = &flat.variables[var.index()];
-        if variable.kind == VariableKind::Continuous
-            && let Some(value) = number(variable.start)
-        {
-            offer(Derivative { var, order: 0 }, Start { value, origin: origin(variable.fixed) });
+        if variable.kind != VariableKind::Continuous {
+            continue;
+        }
+        let start = number(variable.start).map(|value| Start { value, origin: origin(variable.fixed) });
+        let guess = variable.guess.map(|value| Start { value, origin: StartOrigin::Default });
+        if let Some(start) = start.or(guess) {
+            offer(Derivative { var, order: 0 }, start);
         }
     }
     // A derivative that has a name takes the nominal value of that.

@@ -2,7 +2,8 @@
 //!
 //! Each `start` that was written is a row of its own, also where its variable was eliminated: two names of the same
 //! quantity may wish for different values. Variables whose derivative of order k occurs start at zero with all
-//! derivatives below k unless something else was written. The rows come by class, in the order of declaration within
+//! derivatives below k unless something else was written. What occurs is what was written: where other equations have
+//! taken the place of those, other derivatives may occur in them. The rows come by class, in the order of declaration within
 //! each; who solves the start lets a class give way only to those before it.
 
 use daesy_graph::flat::{Variable, VariableKind};
@@ -20,7 +21,7 @@ pub(crate) struct StartRows {
     pub(crate) conditions: Vec<StartCondition>,
 }
 
-/// The highest derivative of each variable in the equations of the flat model.
+/// The highest derivative of each variable in the equations of the flat model as they were written.
 fn highest_orders(regular: &RegularDae) -> Vec<u16> {
     let flat = &regular.flat;
     let mut highest = vec![0; flat.variables.len()];
@@ -31,6 +32,9 @@ fn highest_orders(regular: &RegularDae) -> Vec<u16> {
         if let Leaf::Var { var, order } = leaf {
             highest[var.index()] = order.max(highest[var.index()]);
         }
+    }
+    for (highest, variable) in highest.iter_mut().zip(flat.variables.iter()) {
+        *highest = variable.written_order.unwrap_or(*highest);
     }
     highest
 }

@@ -116,6 +116,11 @@ pub struct Variable {
     pub text: Option<Arc<str>>,
     /// Start value.
     pub start: Option<ExprId>,
+    /// A value near the start that nobody wrote: where a search begins for what has no start value. It is no wish.
+    pub guess: Option<f64>,
+    /// The highest derivative in the equations that were written, where other ones have taken their place: which
+    /// variables count as differential at the start is said by what was written.
+    pub written_order: Option<u16>,
     /// Whether the start value is that of its type: nobody who declared the variable said so.
     pub is_start_of_type: bool,
     /// Whether the start value is insisted on; for a parameter, `Some(false)` says that initial equations determine it.
@@ -166,6 +171,8 @@ impl Variable {
             binding: None,
             text: None,
             start: None,
+            guess: None,
+            written_order: None,
             is_start_of_type: false,
             fixed: None,
             min: None,

@@ -25,10 +25,10 @@ use crate::unit::Unit;
 use crate::whole::Whole;
 
 /// First bytes of every stored regular model, the last of them the version of the form.
-const HEAD: &[u8; 8] = b"daesyr\0\x02";
+const HEAD: &[u8; 8] = b"daesyr\0\x03";
 
 /// First bytes of every stored flat model.
-const FLAT_HEAD: &[u8; 8] = b"daesyf\0\x01";
+const FLAT_HEAD: &[u8; 8] = b"daesyf\0\x02";
 
 /// Bytes that are no stored model.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -429,6 +429,8 @@ store_struct!(Variable {
     binding,
     text,
     start,
+    guess,
+    written_order,
     is_start_of_type,
     fixed,
     min,

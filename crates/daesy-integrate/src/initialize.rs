@@ -114,6 +114,9 @@ const HOLDS: f64 = 1e-11;
 /// search that ends at a point without a value comes as near as the root of its tolerance.
 const APPROACHED: f64 = 1e-5;
 
+/// From a point at which the matrix is singular, a search that goes so many sizes away follows rounding errors.
+const LOST: f64 = 1e12;
+
 /// A row of which a step leaves a larger share is not linear.
 const CURVED: f64 = 1e-6;
 
@@ -163,7 +166,16 @@ pub(crate) fn initialize_from(
             return Ok(search.initialized(started));
         }
     }
-    let started = search.start(&given, &given.clone()).or_else(|_| search.repair(&given))?;
+    let started = match search.start(&given, &given.clone()) {
+        Ok(started) => started,
+        Err(refusal) => {
+            let repaired = search.repair(&given)?;
+            if search.is_lost(&repaired.z, &given) {
+                return Err(refusal);
+            }
+            repaired
+        }
+    };
     search.judge(&started.z)?;
     Ok(search.initialized(started))
 }
@@ -496,10 +508,13 @@ impl Search<'_, '_> {
             return self.attempt(&choice, &begin, given);
         }
         self.evaluate_at_begin(&choice, &begin);
+        let mut special = None;
         if !self.is_regular(&choice) {
             if let Some(started) = self.start_with_more(&choice, &begin, given) {
                 return Ok(started);
             }
+            self.evaluate_at_begin(&choice, &begin);
+            special = choose_by_numbers(self.problem(), &self.jacobian);
             self.evaluate_nearby(&begin);
             if !self.is_regular(&choice) {
                 return self.start_by_numbers(&begin, given);
@@ -507,7 +522,22 @@ impl Search<'_, '_> {
         }
         let steady = self.without_long_levers(choice.clone());
         let started = self.attempts(&steady, &begin, given);
-        if started.is_err() && steady != choice { self.attempts(&choice, &begin, given) } else { started }
+        let started =
+            if started.is_err() && steady != choice { self.attempts(&choice, &begin, given) } else { started };
+        match special {
+            Some(special) if started.as_ref().is_ok_and(|started| self.is_lost(&started.z, &begin)) => {
+                self.attempts(&special, &begin, given)
+            }
+            _ => started,
+        }
+    }
+
+    /// Whether a search has gone where only rounding errors lead: the matrix is singular where it began, and what should
+    /// be zero in it is not.
+    fn is_lost(&self, z: &[f64], begin: &[f64]) -> bool {
+        let far =
+            |((value, begin), scale): ((&f64, &f64), &f64)| (value - begin).abs() > LOST * begin.abs().max(*scale);
+        z.iter().zip(begin).zip(&self.scales).any(far)
     }
 
     /// At a special point a wish may hold whatever the others are, as y = 0 does with y = t x at t = 0, and take the

@@ -109,6 +109,26 @@ pub struct StraightModel {
 /// Marks names of variables that were added.
 pub const ADDED: char = '$';
 
+/// Lets a rewritten model start as the original does: which variables count as differential there is a matter of the
+/// equations that were written, in which other derivatives may occur.
+pub fn keep_written_orders(new: &mut FlatDae, original: &FlatDae) {
+    let (mut reach, mut leaves) = (Reach::new(), Vec::new());
+    let roots: Vec<ExprId> = original.equations.iter().flat_map(|equation| [equation.lhs, equation.rhs]).collect();
+    reach.leaves(&original.graph, &roots, &mut leaves);
+    for (at, variable) in new.variables.iter_mut().enumerate() {
+        let written = original.variables.get(at).and_then(|variable| variable.written_order);
+        variable.written_order = Some(written.unwrap_or(0));
+    }
+    for leaf in leaves {
+        if let Leaf::Var { var, order } = leaf
+            && original.variables[var.index()].written_order.is_none()
+        {
+            let known = &mut new.variables[var.index()].written_order;
+            *known = (*known).max(Some(order));
+        }
+    }
+}
+
 const MAX_ROUNDS: usize = 60;
 
 /// Rewritten models with more nodes than this are given up.
@@ -393,13 +413,12 @@ impl Rewriter<'_> {
             let value = self.points.first().map_or(0.0, |point| point.derivative(var, usize::from(order)));
             let replacement = if dependency.pivots.contains(&at) {
                 let added = VarId(self.flat.variables.len() as u32);
-                let start = self.graph.number(value);
                 let of = &self.flat.variables[var.index()];
                 let (nominal, span) = (if order == 0 { of.nominal } else { None }, of.span);
                 let name = format!("{ADDED}{}{}", of.name, "'".repeat(usize::from(order)));
                 let n_same = self.flat.variables.iter().filter(|known| known.name.starts_with(&name)).count();
                 let name = if n_same == 0 { name } else { format!("{name}.{n_same}") };
-                self.flat.variables.push(added_variable(name, start, nominal, span));
+                self.flat.variables.push(added_variable(name, value, nominal, span));
                 for point in &mut self.points {
                     let series = point.shifted(var, usize::from(order));
                     point.coefficients.resize(self.flat.variables.len(), Vec::new());
@@ -423,10 +442,10 @@ impl Rewriter<'_> {
 }
 
 /// A variable that stands for a leading derivative.
-fn added_variable(name: String, start: ExprId, nominal: Option<ExprId>, span: Span) -> Variable {
+fn added_variable(name: String, guess: f64, nominal: Option<ExprId>, span: Span) -> Variable {
     Variable {
         is_protected: true,
-        start: Some(start),
+        guess: Some(guess),
         nominal,
         state_select: StateSelect::Never,
         ..Variable::new(name, VariableKind::Continuous, span)

@@ -10,8 +10,9 @@ use daesy_structure::array_verdict::{MAX_UNKNOWNS, StartPoint, analyze_aside, an
 use daesy_structure::arrays::{ArrayAnalysis, ArrayInputs, FAR};
 use daesy_structure::excerpt::{Excerpt, excerpts};
 use daesy_structure::straighten::{
-    GenericVerdict, Rewritten, Specialized, allowed_residual, generic_verdict, rewrite, rewrite_on_solution,
-    special_start, specialize, stays_special, straighten_linear, straightened_finding, watch, watched_equation,
+    GenericVerdict, Rewritten, Specialized, allowed_residual, generic_verdict, keep_written_orders, rewrite,
+    rewrite_on_solution, special_start, specialize, stays_special, straighten_linear, straightened_finding, watch,
+    watched_equation,
 };
 use daesy_structure::verify::{doubtful_blocks, is_leading_regular, singular_blocks};
 use daesy_structure::{RegularizeError, regularize};
@@ -41,7 +42,11 @@ pub(crate) fn make_solvable(road: &Road<'_>) -> Result<Solvable, Failure> {
     let flat = &road.loaded.flat;
     // Only trajectories are compared with what was written.
     let is_watched = road.purpose.relations == Relations::Held;
-    let watched = |new: FlatDae| if is_watched { watch(&new, flat) } else { new };
+    let watched = |new: FlatDae| {
+        let mut watched = if is_watched { watch(&new, flat) } else { new };
+        keep_written_orders(&mut watched, flat);
+        watched
+    };
     // The values of coefficients are put into the equations, which is right as long as they stay.
     let by_values = straighten_linear(flat);
     let put_in = if by_values.is_some() { parameters_in_equations(flat) } else { FxHashSet::default() };
@@ -447,6 +452,7 @@ fn rewrite_prepared(
     if is_special && start.is_some() {
         let refused = |finding: Finding| Failure::Input(vec![Diagnostic::resolve(&finding, &loaded.flat.sources)]);
         let span = study_stop_time(loaded, time) - time;
+        keep_written_orders(&mut new.flat, &loaded.flat);
         let written = new.flat.clone();
         start_at_limits(&mut new.flat, road, time, span).map_err(refused)?;
         if road.purpose.changing != Changing::Nothing

@@ -51,7 +51,7 @@ pub fn rewrite(
     structural: Option<usize>,
 ) -> Option<Rewritten> {
     if let Some(free_starts) = structural.filter(|&structural| generic.confirms(structural)) {
-        let flat = started(flat, flat, &start?.point);
+        let flat = started(flat, &start?.point);
         return Some(Rewritten { flat, findings: Vec::new(), replaced: Vec::new(), free_starts });
     }
     let analysis = generic.analyses.first()?;
@@ -85,7 +85,7 @@ pub fn rewrite(
     let straight = straighten(&whole, &points, analysis.form.d).ok()?;
     let replaced = straight.replaced.iter().filter_map(|&at| position.get(at).copied()).collect();
     let new = match (start, straight.points.first()) {
-        (Some(_), Some(point)) => started(&straight.flat, flat, point),
+        (Some(_), Some(point)) => guessed(&straight.flat, point),
         _ => straight.flat,
     };
     Some(Rewritten { flat: new, findings, replaced, free_starts: analysis.form.d })
@@ -112,18 +112,28 @@ pub fn rewrite_on_solution(flat: &FlatDae, start: &ArrayAnalysis, span: f64) -> 
     let later = LATER.iter().map(|part| start.point.later(part * span.min(1.0)));
     let points: Vec<JetPoint> = std::iter::once(start.point.clone()).chain(later).collect();
     let straight = straighten(flat, &points, start.form.d).ok()?;
-    let new = started(&straight.flat, flat, straight.points.first()?);
+    let new = guessed(&straight.flat, straight.points.first()?);
     Some(Rewritten { flat: new, findings: Vec::new(), replaced: straight.replaced, free_starts: start.form.d })
 }
 
 /// The model with the values of a point as start values of what nobody gave one.
-fn started(new: &FlatDae, original: &FlatDae, point: &JetPoint) -> FlatDae {
-    let mut new = new.clone();
+fn started(flat: &FlatDae, point: &JetPoint) -> FlatDae {
+    let mut new = flat.clone();
     for at in 0..new.variables.len() {
-        let is_given = original.variables.get(at).is_some_and(|variable| variable.start.is_some());
-        if new.variables[at].kind == VariableKind::Continuous && !is_given {
+        if new.variables[at].kind == VariableKind::Continuous && new.variables[at].start.is_none() {
             let value = point.derivative(VarId(at as u32), 0);
             new.variables[at].start = Some(new.graph.number(value));
+        }
+    }
+    new
+}
+
+/// The model with the values of a point as guesses.
+fn guessed(new: &FlatDae, point: &JetPoint) -> FlatDae {
+    let mut new = new.clone();
+    for (at, variable) in new.variables.iter_mut().enumerate() {
+        if variable.kind == VariableKind::Continuous && variable.start.is_none() {
+            variable.guess = Some(point.derivative(VarId(at as u32), 0)).filter(|value| value.is_finite());
         }
     }
     new

@@ -214,3 +214,113 @@ fn a_start_that_follows_holds_but_for_rounding_on_all_roads() {
         }
     }
 }
+
+/// A model whose structure misleads, with what the order of start values gives, computed in rational numbers.
+struct Misled {
+    declarations: &'static str,
+    equations: &'static str,
+    start: &'static [f64],
+    changed: &'static [&'static str],
+}
+
+const MISLED: [Misled; 7] = [
+    // Constant coefficients; of z3 no derivative is written, though the solution needs it.
+    Misled {
+        declarations: "z1, z2, z3(start = 5)",
+        equations: "der(z2) = z3 - k; der(z1) + der(z2) = -z1 - z2 + k; -der(z1) - 2*der(z2) = z1 + 2*z2 - z3 + k;",
+        start: &[0.0, -1.0, 1.0],
+        changed: &["z3"],
+    },
+    // Both written values can not hold: the one that was declared first does.
+    Misled {
+        declarations: "z1, z2(start = -1), z3, z4(start = 4)",
+        equations: "der(z3) = z1; -2*der(z1) + der(z2) - der(z3) + 3*der(z4) = -3*z1 + 2*z2 - 3*z3 + 6*z4 - 2*k;
+                    der(z3) = -z1 + z2 - 2*z3 + 3*z4 - k; -2*der(z3) + der(z4) = 4*z3 - 2*z4 + 2*k;",
+        start: &[0.0, -1.0, 0.0, 2.0 / 3.0],
+        changed: &["z4"],
+    },
+    // Coefficients in time: what nobody gave a value starts at zero, in the order of declaration.
+    Misled {
+        declarations: "z1, z2, z3(start = -3)",
+        equations: "-2*time*der(z1) + (2*time + time^2)*der(z2) + time*der(z3) = z1 + k*(1 - time);
+                    -2*time*der(z1) + (1 + time)^2*der(z2) + time*der(z3) = -z2 - k*time;
+                    (-2 - 4*time)*der(z1) + (3 + 4*time + 2*time^2)*der(z2) + (1 + 2*time)*der(z3)
+                    = (1 + time)*z1 + (-1 + time)*z2 - k*time;",
+        start: &[-1.0, 0.0, -3.0],
+        changed: &[],
+    },
+    Misled {
+        declarations: "z1(start = 3), z2",
+        equations: "(1 - time)*der(z1) + (-1 + time)*der(z2) = (-1 + time + time^2)*z1 + (2 - 2*time)*z2 + 2*k*time^3;
+                    -der(z1) + der(z2) = (2 + time)*z1 - 2*z2 + k*(2 + 2*time + 2*time^2);",
+        start: &[-2.0, 0.0],
+        changed: &["z1"],
+    },
+    Misled {
+        declarations: "z1(start = 3), z2, z3, z4(start = 4), z5",
+        equations: "2*der(z1) + 2*der(z3) = z1 + z3 + 2*z4 + k*(3 + 2*time + time^2);
+                    (-1 - time)*der(z2) + der(z5) = -z1 - 2*z2 + z5 + k*(-2*time + time^2 + time^3);
+                    -time*der(z1) + der(z2) + 2*der(z3) = z1 + (2 + time)*z2 + z3 + 2*z4 + (2 + time)*z5 + k*(6 + 3*time);
+                    der(z1) + der(z3) = z4 + k*(1 + time);
+                    der(z1) + (1 + time)^2*der(z2) + (-1 - time)*der(z5) = (1 + time)*z1 + (1 + 2*time)*z2
+                    + (-2 - time)*z5 + k*(-1 + 2*time + time^2 - 2*time^3 - time^4);",
+        start: &[3.0, 0.0, -4.0, -1.0, 0.0],
+        changed: &["z4"],
+    },
+    Misled {
+        declarations: "z1, z2, z3(start = -3), z4(start = 2), z5",
+        equations: "der(z5) = -k; (-2 - time)*der(z1) - 2*der(z2) + der(z4) = (1 + time)*z1 + 2*z2 - z4 - k;
+                    -der(z1) - 2*der(z2) = (1 + 2*time)*z1 + z2 - 2*z3 - z5 + k*(-3 - time + time^2);
+                    der(z1) + der(z2) = (-1 - time)*z1 + z3 + 2*k; der(z1) = -2*z1 - z5 - k*time;",
+        start: &[-1.0, 0.0, -3.0, 2.0, 0.0],
+        changed: &[],
+    },
+    // At the start the coefficient of z2 in a constraint is zero: rounding errors in its place made z2 -1e15.
+    Misled {
+        declarations: "z1(start = -3), z2, z3, z4",
+        equations: "(3 + time)*der(z1) + (3*time + time^2)*der(z2) + (-3*time - 4*time^2 - time^3)*der(z3)
+                    = (-10 - 3*time)*z2 + (-4 + 12*time + 4*time^2)*z3 + (3 + time)*z4 + k*(7 + 2*time);
+                    der(z3) = z3 + k;
+                    (-2 - time)*der(z1) + (-2*time - time^2)*der(z2) + (-1 + 2*time + 3*time^2 + time^3)*der(z3)
+                    = (7 + 3*time)*z2 + (2 - 8*time - 4*time^2)*z3 + (-2 - time)*z4 + k*(-6 - 2*time);
+                    (3 + time)*der(z1) + (3*time + time^2)*der(z2) + (-1 - 3*time - 4*time^2 - time^3)*der(z3)
+                    = z1 + (-10 - 2*time)*z2 + (-5 + 11*time + 3*time^2)*z3 + (3 + time)*z4 + k*(6 + 2*time);",
+        start: &[0.0, 0.0, 1.0, 0.0],
+        changed: &["z1"],
+    },
+];
+
+#[test]
+fn a_model_that_is_rewritten_starts_as_it_was_written() {
+    for Misled { declarations, equations, start, changed } in MISLED {
+        let model = format!(
+            "model Hidden\n  parameter Real k = 1;\n  Real {declarations};\nequation\n  {equations}\n  \
+             annotation(experiment(StopTime = 0.5, Interval = 0.1));\nend Hidden;\n"
+        );
+        let session = Session::with_model(&model);
+        let run = session.run(&["simulate", "model.mo"]);
+        assert_eq!(run.status, 0, "{}", run.stderr);
+        let table = run.table();
+        let times = table.column("t");
+        let names: Vec<String> = (1..=start.len()).map(|at| format!("z{at}")).collect();
+        for verb in ["simulate", "check"] {
+            let document = session.run(&[verb, "model.mo", "--json"]).json();
+            let told: Vec<&str> =
+                document["initial"]["changed"].as_object().unwrap().keys().map(String::as_str).collect();
+            assert_eq!(told, changed, "{verb} of {model}");
+            let findings = codes(&document).into_iter().filter(|code| *code == "start-changed").count();
+            assert_eq!(findings, changed.len(), "{verb} of {model}");
+        }
+        for (name, &start) in names.iter().zip(start) {
+            let mut column = table.column(name);
+            assert!((column[0] - start).abs() < 1e-9, "{name} starts at {} in {model}", column[0]);
+            column[0] = start;
+            let samples: Vec<(f64, f64)> = times.iter().copied().zip(column.iter().copied()).collect();
+            let size = column.iter().fold(1.0f64, |size, value| size.max(value.abs()));
+            for method in METHODS {
+                let off = error(&model, ("k", 1.0), name, &samples, method);
+                assert!(off <= 1e-5 * size, "`{name}` by {method}: {off:e} in {model}");
+            }
+        }
+    }
+}
