@@ -495,7 +495,10 @@ impl PredictionStudy {
     ) -> Result<PredictionProblem<'a>, PointRefusal> {
         if self.engine != Engine::Lanes {
             let slots = self.slots.clone();
-            return Ok(PredictionProblem::by_events(&self.system, self, experiments, observed, slots, settings));
+            let system = &self.system;
+            // What is usual is a matter of the study, wherever a search begins.
+            let start = self.start();
+            return Ok(PredictionProblem::by_events(system, self, experiments, observed, slots, settings, &start));
         }
         PredictionProblem::new(&self.system, self, experiments, observed, self.slots.clone(), settings, reference)
     }

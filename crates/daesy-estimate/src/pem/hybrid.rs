@@ -7,7 +7,7 @@ use daesy_system::Watch;
 use rayon::prelude::*;
 
 use super::filtering::{FilterRequest, require_on_grid};
-use super::problem::{ParameterPoint, PointRefusal, PredictionProblem};
+use super::problem::{MAX_STEPS, ParameterPoint, PointRefusal, PredictionProblem};
 use crate::hybrid::{DisturbedInputs, HybridError, HybridOptions, HybridProblem, filter_by_hypotheses};
 use crate::noise::DiscreteProcess;
 use crate::noise::normal::{Draw, pair};
@@ -135,7 +135,7 @@ impl PredictionProblem<'_> {
             components.iter_mut().zip(step).for_each(|(component, step)| *component += step);
             inputs.push(&weights, &components);
         }
-        let options = self.event_options(own, REALIZED, watch);
+        let options = self.event_options(own, REALIZED, watch, MAX_STEPS);
         let run = simulate(self.system, parameters, &inputs, &options).map_err(PointRefusal::Trajectory)?;
         self.sampled(&own.grid.samples, &run)
     }

@@ -59,13 +59,13 @@ impl Objective for PredictionObjective<'_, '_> {
 
     fn value(&mut self, theta: &[f64]) -> Result<f64, PointRefusal> {
         self.evaluations += 1;
-        let prediction = self.problem.predict(&[theta.to_vec()], self.n_realizations, &self.watch)?;
-        Ok(self.problem.cost(&prediction[0]))
+        let prediction = self.problem.predict_in_search(theta, false, self.n_realizations, &self.watch)?;
+        Ok(self.problem.cost(&prediction))
     }
 
     fn expand(&mut self, theta: &[f64]) -> Result<Expansion, PointRefusal> {
         self.evaluations += 1;
-        let prediction = self.problem.differentiate(theta, self.n_realizations, &self.watch)?;
+        let prediction = self.problem.predict_in_search(theta, true, self.n_realizations, &self.watch)?;
         Ok(Self::expansion(self.problem, &prediction))
     }
 }

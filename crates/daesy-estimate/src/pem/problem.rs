@@ -109,8 +109,16 @@ const EVENT_TOLERANCE: f64 = 1e-8;
 const DIFFERENCE_TOLERANCE: f64 = 1e-10;
 const DIFFERENCE: f64 = 1e-5;
 
+/// Times that differ by less, relative to their sizes, are the same.
+const SAME_TIME: f64 = 1e-13;
+
 /// Steps of a trajectory before giving up.
-const MAX_STEPS: usize = 10_000_000;
+pub(super) const MAX_STEPS: usize = 10_000_000;
+
+/// A search gives up a trajectory that takes so many times the steps of the one at the reference, and more than so many:
+/// where two limits of a switch come together, the number of events has no bound, and neither has the work.
+const SEARCH_FACTOR: usize = 50;
+const LEAST_SEARCH_STEPS: usize = 20_000;
 
 /// From unknowns to parameters and disturbances.
 pub trait Parameterization: Sync {
@@ -205,6 +213,8 @@ pub struct PredictionProblem<'a> {
     /// The method of the extended filter, with derivatives by the states.
     pub(super) extended: OnceLock<Result<Machine, StepProgramError>>,
     reference: Vec<f64>,
+    /// See [`Self::search_steps`].
+    search_steps: OnceLock<usize>,
     starts_depend_on_lanes: bool,
     /// Whether trajectories are followed one by one, from event to event.
     pub(super) by_events: bool,
@@ -260,6 +270,7 @@ impl<'a> PredictionProblem<'a> {
             differentiated: OnceLock::new(),
             extended: OnceLock::new(),
             reference: reference.to_vec(),
+            search_steps: OnceLock::new(),
             starts_depend_on_lanes,
             by_events: false,
             settings,
@@ -290,7 +301,8 @@ impl<'a> PredictionProblem<'a> {
 
     /// A model with events. Without disturbances predictions are one trajectory for each experiment, whose derivatives
     /// cross events as the times of these follow the unknowns; with those that drive `slots` it can be filtered and
-    /// realized, and predictions are those without them.
+    /// realized, and predictions are those without them. `reference` is a point of unknowns whose trajectories tell how
+    /// much work is usual.
     #[must_use]
     pub fn by_events(
         system: &'a dyn DaeSystem,
@@ -299,6 +311,7 @@ impl<'a> PredictionProblem<'a> {
         observed: Vec<u32>,
         slots: Vec<usize>,
         settings: PredictionSettings,
+        reference: &[f64],
     ) -> Self {
         let slots = if settings.is_undisturbed { Vec::new() } else { slots };
         Self {
@@ -310,7 +323,8 @@ impl<'a> PredictionProblem<'a> {
             plain: OnceLock::new(),
             differentiated: OnceLock::new(),
             extended: OnceLock::new(),
-            reference: Vec::new(),
+            reference: reference.to_vec(),
+            search_steps: OnceLock::new(),
             starts_depend_on_lanes: false,
             by_events: true,
             settings: PredictionSettings { is_undisturbed: slots.is_empty(), ..settings },
@@ -333,19 +347,25 @@ impl<'a> PredictionProblem<'a> {
     /// One trajectory for each experiment, with derivatives across its events; central differences of trajectories
     /// where these are not computed, as where a discrete variable takes a value that depends on states, or a solution
     /// slides along the border of a relation.
-    fn follow(&self, theta: &[f64], with_derivatives: bool, watch: &Watch) -> Result<Prediction, PointRefusal> {
-        match self.follow_exactly(theta, with_derivatives, watch) {
+    fn follow(
+        &self,
+        theta: &[f64],
+        with_derivatives: bool,
+        watch: &Watch,
+        max_steps: usize,
+    ) -> Result<Prediction, PointRefusal> {
+        match self.follow_exactly(theta, with_derivatives, watch, max_steps) {
             Err(PointRefusal::Trajectory(IntegrateError::NotDifferentiable { .. })) => {}
             found => return found,
         }
-        let mut prediction = self.trajectory(theta, watch)?;
+        let mut prediction = self.trajectory(theta, watch, max_steps)?;
         if with_derivatives {
             let derivative = |i: usize| -> Result<Vec<Vec<f64>>, PointRefusal> {
                 let step = DIFFERENCE * if theta[i] == 0.0 { 1.0 } else { theta[i].abs() };
                 let moved = |sign: f64| {
                     let mut theta = theta.to_vec();
                     theta[i] += sign * step;
-                    self.trajectory(&theta, watch)
+                    self.trajectory(&theta, watch, max_steps)
                 };
                 let (up, down) = (moved(1.0)?, moved(-1.0)?);
                 let slope = |(up, down): (&f64, &f64)| (up - down) / (2.0 * step);
@@ -363,6 +383,7 @@ impl<'a> PredictionProblem<'a> {
         experiment: &MeasuredExperiment<'a>,
         rtol: f64,
         watch: &Watch,
+        max_steps: usize,
     ) -> SimulateOptions {
         let samples = &experiment.grid.samples;
         SimulateOptions {
@@ -371,7 +392,7 @@ impl<'a> PredictionProblem<'a> {
             output_times: samples.clone(),
             rtol: self.settings.options.rtol.min(rtol),
             atol: self.settings.options.atol.min(1e-3 * rtol),
-            max_steps: MAX_STEPS,
+            max_steps,
             watch: watch.clone(),
             ..SimulateOptions::default()
         }
@@ -382,12 +403,12 @@ impl<'a> PredictionProblem<'a> {
     }
 
     /// Trajectories as `simulate` makes them; the last of several rows of the same time is that after what jumps there.
-    fn trajectory(&self, theta: &[f64], watch: &Watch) -> Result<Prediction, PointRefusal> {
+    fn trajectory(&self, theta: &[f64], watch: &Watch, max_steps: usize) -> Result<Prediction, PointRefusal> {
         let mut parameters = self.parameterization.at(theta, false)?.parameters;
         let mut prediction = Prediction::default();
         for (record, experiment) in self.experiments.iter().enumerate() {
             self.parameterization.begin_record(record, &mut parameters);
-            let options = self.event_options(experiment, DIFFERENCE_TOLERANCE, watch);
+            let options = self.event_options(experiment, DIFFERENCE_TOLERANCE, watch, max_steps);
             let run =
                 simulate(self.system, &parameters, experiment.inputs, &options).map_err(PointRefusal::Trajectory)?;
             let means = self.sampled(&experiment.grid.samples, &run)?;
@@ -403,7 +424,9 @@ impl<'a> PredictionProblem<'a> {
         let mut values = Vec::with_capacity(samples.len() * self.observed.len());
         for &sample in samples {
             let is_start = run.times.first().is_some_and(|&start| sample <= start);
-            let last = if is_start { 1 } else { run.times.partition_point(|&time| time <= sample) };
+            // What happens within rounding of a sample, as a tick at 12 * 0.1 of one at 1.2, has happened.
+            let is_reached = |time: &f64| *time <= sample + SAME_TIME * (time.abs() + sample.abs());
+            let last = if is_start { 1 } else { run.times.partition_point(is_reached) };
             if last == 0 || run.times[last - 1] < sample {
                 let time = run.termination.as_ref().map_or(f64::NAN, |termination| termination.time);
                 return Err(PointRefusal::Ended { time });
@@ -413,14 +436,20 @@ impl<'a> PredictionProblem<'a> {
         Ok(values)
     }
 
-    fn follow_exactly(&self, theta: &[f64], with_derivatives: bool, watch: &Watch) -> Result<Prediction, PointRefusal> {
+    fn follow_exactly(
+        &self,
+        theta: &[f64],
+        with_derivatives: bool,
+        watch: &Watch,
+        max_steps: usize,
+    ) -> Result<Prediction, PointRefusal> {
         let ParameterPoint { parameters, tangents, .. } = self.parameterization.at(theta, with_derivatives)?;
         let directions: Vec<StartDirection> = tangents.into_iter().map(StartDirection::Parameters).collect();
         let mut prediction = Prediction { tangents: vec![Vec::new(); directions.len()], ..Prediction::default() };
         let follow = |(record, experiment): (usize, &MeasuredExperiment<'a>)| {
             let mut parameters = parameters.clone();
             self.parameterization.begin_record(record, &mut parameters);
-            let options = self.event_options(experiment, EVENT_TOLERANCE, watch);
+            let options = self.event_options(experiment, EVENT_TOLERANCE, watch, max_steps);
             sampled_sensitivities(self.system, &parameters, experiment.inputs, &options, &directions)
         };
         let found: Result<Vec<_>, IntegrateError> = self.experiments.par_iter().enumerate().map(follow).collect();
@@ -739,7 +768,7 @@ impl<'a> PredictionProblem<'a> {
         watch: &Watch,
     ) -> Result<Vec<Prediction>, PointRefusal> {
         if self.by_events {
-            return thetas.iter().map(|theta| self.follow(theta, false, watch)).collect();
+            return thetas.iter().map(|theta| self.follow(theta, false, watch, MAX_STEPS)).collect();
         }
         let n = self.realizations(n_realizations);
         let prepared = thetas
@@ -761,13 +790,42 @@ impl<'a> PredictionProblem<'a> {
         watch: &Watch,
     ) -> Result<Prediction, PointRefusal> {
         if self.by_events {
-            return self.follow(theta, true, watch);
+            return self.follow(theta, true, watch, MAX_STEPS);
         }
         let n = self.realizations(n_realizations);
         let prepared = [self.prepare(theta, true, n)?];
         let machine = self.differentiated()?;
         let mut results = self.run(&prepared, machine, n, &Wanted::default(), watch)?;
         self.finite(self.prediction(results.swap_remove(0), self.n_unknowns()))
+    }
+
+    /// The prediction that a search asks for, with its derivatives where these are asked for: a point whose trajectories
+    /// need far more steps than those at the reference is refused.
+    ///
+    /// # Errors
+    /// When the point has no prediction, or one that takes too long.
+    pub fn predict_in_search(
+        &self,
+        theta: &[f64],
+        with_derivatives: bool,
+        n_realizations: usize,
+        watch: &Watch,
+    ) -> Result<Prediction, PointRefusal> {
+        if self.by_events {
+            return self.follow(theta, with_derivatives, watch, self.search_steps(watch));
+        }
+        if with_derivatives {
+            return self.differentiate(theta, n_realizations, watch);
+        }
+        Ok(self.predict(&[theta.to_vec()], n_realizations, watch)?.swap_remove(0))
+    }
+
+    /// Steps that a trajectory of a search may take.
+    fn search_steps(&self, watch: &Watch) -> usize {
+        *self.search_steps.get_or_init(|| {
+            let usual = self.follow(&self.reference, false, watch, MAX_STEPS).map(|found| found.lane_steps as usize);
+            usual.map_or(MAX_STEPS, |steps| steps.saturating_mul(SEARCH_FACTOR).clamp(LEAST_SEARCH_STEPS, MAX_STEPS))
+        })
     }
 
     /// For each functional of the observed rows and their derivatives, its value for each realization, experiments
@@ -807,7 +865,7 @@ impl<'a> PredictionProblem<'a> {
             return self.realize_with_events(theta, n_realizations, watch);
         }
         if self.by_events {
-            return Ok(vec![self.follow(theta, false, watch)?.means; n_realizations]);
+            return Ok(vec![self.follow(theta, false, watch, MAX_STEPS)?.means; n_realizations]);
         }
         let prepared = [self.prepare(theta, false, n_realizations)?];
         let wanted = Wanted { keeps_lanes: true, functionals: &[] };

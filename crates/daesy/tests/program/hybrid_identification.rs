@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 
 use daesy::load::{LoadOptions, load};
 use daesy::prediction_study::PredictionStudy;
-use daesy_estimate::pem::PredictionObjective;
+use daesy_estimate::pem::{PointRefusal, PredictionObjective};
 use daesy_estimate::search::Objective;
+use daesy_integrate::IntegrateError;
 use daesy_system::Watch;
 use serde_json::Value;
 
@@ -198,6 +199,34 @@ fn the_gradient_of_the_cost_is_that_of_differences_across_events() {
             let off = (gradient[i] - difference).abs();
             assert!(off < 5e-3 * difference.abs(), "{}: {} and {difference}", unknown.name, gradient[i]);
         }
+    }
+}
+
+#[test]
+fn a_search_gives_up_points_at_which_events_have_no_end() {
+    // Between limits that are 1e-5 apart the thermostat switches some 200,000 times in the record.
+    let session = ROOM.session(1);
+    let loaded = load(&session.path("study.toml"), &LoadOptions::default()).unwrap();
+    let study = PredictionStudy::of(&loaded, 0).unwrap();
+    let start = study.start();
+    let problem = study.problem(study.settings.clone(), &start).unwrap();
+    let watch = Watch::default();
+    let mut objective = PredictionObjective { problem: &problem, n_realizations: 1, watch, evaluations: 0 };
+    let at = |low: f64| {
+        let of = |name: &str| study.unknowns.iter().position(|unknown| unknown.name == name).unwrap();
+        let mut theta = start.clone();
+        (theta[of("high")], theta[of("low")]) = (20.0, low);
+        theta
+    };
+    assert!(objective.value(&start).unwrap().is_finite());
+    assert!(objective.value(&at(19.9)).unwrap().is_finite());
+    for with_derivatives in [false, true] {
+        let refusal = problem.predict_in_search(&at(19.99999), with_derivatives, 1, &Watch::default()).unwrap_err();
+        let is_too_long = matches!(
+            &refusal,
+            PointRefusal::Trajectory(IntegrateError::TooManySteps { .. } | IntegrateError::TooShortSteps { .. })
+        );
+        assert!(is_too_long, "{refusal}");
     }
 }
 
