@@ -1183,6 +1183,20 @@ impl<'s> EventLoop<'s> {
         next
     }
 
+    /// Whether something happens at the end of a stretch, to rounding, where `scheduled` comes next: that, or a tick.
+    /// Rounding of ticks is that of their intervals ([`Clock::meets`]): a record whose times were written with ten digits
+    /// ends at a tick all the same.
+    pub(crate) fn is_due(&self, scheduled: f64, end: f64) -> bool {
+        let is_here = scheduled.is_finite() && scheduled - end <= SAME_TIME * (end.abs() + scheduled.abs());
+        let clocks = self.schedule.get(self.events.scheduled.len()..).unwrap_or_default().chunks_exact(2);
+        let mut clocks = clocks.map(|clock| Clock { start: clock[0], interval: clock[1] }).zip(&self.last_ticks);
+        is_here
+            || clocks.any(|(clock, &last)| {
+                let number = clock.number_near(end);
+                number > last && clock.meets(end, number)
+            })
+    }
+
     /// Refuses clocks that tick more often until `stop` than there may be steps.
     pub(crate) fn check_clocks(
         &mut self,

@@ -231,7 +231,7 @@ impl Walk<'_, '_> {
                 let scheduled =
                     if self.has_events { self.events.next_scheduled(&self.stepper, end) } else { f64::INFINITY };
                 let tolerance = if scheduled.is_finite() { SAME_TIME * (end.abs() + scheduled.abs()) } else { 0.0 };
-                record.is_due = scheduled <= end + tolerance;
+                record.is_due = self.has_events && self.events.is_due(scheduled, end);
                 let is_before = scheduled < end - tolerance;
                 let goal = if is_before { scheduled } else { end };
                 let mut course = self.go_on(goal, record)?;

@@ -137,7 +137,7 @@ impl Run<'_, '_> {
             while self.stepper.now.time < end {
                 if self.has_events {
                     let scheduled = self.events.next_scheduled(&self.stepper, end);
-                    is_due = scheduled.is_finite() && scheduled - end <= 1e-13 * (end.abs() + scheduled.abs());
+                    is_due = self.events.is_due(scheduled, end);
                 }
                 if self.run_to(end, simulation)? == Course::Ends {
                     return Ok(Course::Ends);

@@ -324,3 +324,37 @@ fn a_model_that_is_rewritten_starts_as_it_was_written() {
         }
     }
 }
+
+#[test]
+fn a_tick_within_rounding_of_a_sample_is_acted_on_by_every_verb() {
+    // Ticks at 4/3, and at 12*0.1, which is not the number 1.2; the number of ticks so far, and a value that is sampled.
+    let counted = "when sample(0, interval) then n = pre(n) + k; end when; der(x) = -x;";
+    let sampled = "when sample(0, interval) then n = 1 - 0.5*k*x; end when; der(x) = n - x;";
+    for (interval, times, n_ticks) in
+        [("1/3", [0.0, 0.3333333333, 0.6666666667, 1.0, 1.3333333333], 5.0), ("0.1", [0.8, 0.9, 1.0, 1.1, 1.2], 5.0)]
+    {
+        for (body, is_count) in [(counted, true), (sampled, false)] {
+            let model = format!(
+                "model M\n  parameter Real k = 1, interval = {interval};\n  Real x(start = 1, fixed = true), y = n;\n  \
+                 discrete Real n(start = 0, fixed = true);\nequation\n  {body}\n  \
+                 annotation(experiment(StartTime = {}, StopTime = {}));\nend M;\n",
+                times[0], times[4]
+            );
+            let run = Session::with_model(&model).run(&["simulate", "model.mo"]);
+            assert_eq!(run.status, 0, "{}", run.stderr);
+            let table = run.table();
+            let (rows, y) = (table.column("t"), table.column("y"));
+            assert!(!is_count || *y.last().unwrap() == n_ticks, "{model} counts {:?}", y.last());
+            // The last row at each time, to rounding, but the first of all.
+            let value = |&time: &f64| {
+                let last = rows.iter().rposition(|row| (row - time).abs() < 1e-9).unwrap();
+                (time, y[if time == times[0] { 0 } else { last }])
+            };
+            let samples: Vec<(f64, f64)> = [times[0], times[4]].iter().map(value).collect();
+            for method in METHODS {
+                let off = error(&model, ("k", 1.0), "y", &samples, method);
+                assert!(off < 1e-6, "{method}: {off:e} in {model}");
+            }
+        }
+    }
+}
