@@ -113,13 +113,11 @@ impl Uq {
         keys.insert("final".into(), Value::Object(finals));
         keys.insert("sobol".into(), Value::Object(by_variable));
         let error = self.error.as_ref().map(|error| {
-            let relative: Map<String, Value> = self
-                .variables
-                .iter()
-                .zip(&error.relative)
-                .map(|(name, &value)| (name.clone(), finite(value)))
-                .collect();
-            json!({ "samples": error.n_samples, "relative": relative })
+            let by_name = |values: &[f64]| -> Map<String, Value> {
+                self.variables.iter().zip(values).map(|(name, &value)| (name.clone(), finite(value))).collect()
+            };
+            let (relative, largest) = (by_name(&error.relative), by_name(&error.largest));
+            json!({ "samples": error.n_samples, "relative": relative, "largest": largest, "unseen": error.unseen() })
         });
         keys.insert("error".into(), json!(error));
         keys
@@ -231,9 +229,11 @@ impl Uq {
             let worst = error.relative.iter().copied().fold(0.0, f64::max);
             let _ = writeln!(
                 text,
-                "At {} held-out samples the series is off by at most {} standard deviations (root mean square).",
+                "At {} held-out samples the series is off by at most {} standard deviations (root mean square); up to {:.1} \
+                 % of all cases may be off by more than the worst of them (with a confidence of 95 %).",
                 error.n_samples,
-                short(worst)
+                short(worst),
+                100.0 * error.unseen()
             );
         }
         text

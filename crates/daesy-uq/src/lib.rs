@@ -89,6 +89,27 @@ pub struct ErrorEstimate {
     pub relative: Vec<f64>,
     /// By variable: the error itself, in units of what the tolerances of the simulations allow.
     pub tolerances: Vec<f64>,
+    /// By variable: the largest error of a single sample, the root of its mean square over rows, in the same unit as
+    /// `relative`.
+    pub largest: Vec<f64>,
+}
+
+/// What a confidence is where nobody asks for another.
+const CONFIDENCE: f64 = 0.95;
+
+impl ErrorEstimate {
+    /// The share of all cases that may be off by more than the largest error seen, with a confidence of 95 %.
+    ///
+    /// If a share p of the distribution is worse, n independent samples miss it with the probability (1 - p)^n, which
+    /// is 5 % for
+    ///
+    /// ```text
+    /// p = 1 - 0.05^(1/n)         [@wilks1941]
+    /// ```
+    #[must_use]
+    pub fn unseen(&self) -> f64 {
+        1.0 - (1.0 - CONFIDENCE).powf(1.0 / self.n_samples as f64)
+    }
 }
 
 /// The answer.
@@ -732,7 +753,7 @@ fn validate(
     ensemble: &Ensemble,
     checkpoint: &mut Checkpoint,
 ) -> Result<Option<ErrorEstimate>, Failure> {
-    let n = request.validation;
+    let n = request.validation.unwrap_or_else(|| ensemble.cheap_samples());
     if n == 0 {
         return Ok(None);
     }
@@ -750,16 +771,18 @@ fn validate(
         return Ok(None);
     }
     let options = ensemble.options();
-    let (relative, tolerances) = surrogate
+    let by_variable: Vec<[f64; 3]> = surrogate
         .series
         .iter()
         .enumerate()
         .map(|(variable, series)| {
-            let mut squares = 0.0;
+            let (mut squares, mut worst) = (0.0, 0.0f64);
             for (germ, values) in germs.iter().zip(&values.points) {
                 let predicted = surrogate.evaluate(series, germ);
                 let column = &values[variable * n_rows..(variable + 1) * n_rows];
-                squares += column.iter().zip(predicted).map(|(value, guess)| (value - guess).powi(2)).sum::<f64>();
+                let own = column.iter().zip(predicted).map(|(value, guess)| (value - guess).powi(2)).sum::<f64>();
+                squares += own;
+                worst = worst.max(own);
             }
             let mean_square = squares / (n * n_rows) as f64;
             let variance = series.variance().iter().sum::<f64>() / n_rows as f64;
@@ -768,10 +791,12 @@ fn validate(
             let scale = if variance.sqrt() > 1e-9 * size { variance.sqrt() } else { size };
             let error = mean_square.sqrt();
             let allowed = options.rtol * size.max(variance.sqrt()) + options.atol;
-            (if scale > 0.0 { error / scale } else { error }, error / allowed)
+            let unit = if scale > 0.0 { scale } else { 1.0 };
+            [error / unit, error / allowed, (worst / n_rows as f64).sqrt() / unit]
         })
-        .unzip();
-    Ok(Some(ErrorEstimate { n_samples: n, relative, tolerances }))
+        .collect();
+    let of = |at: usize| by_variable.iter().map(|values| values[at]).collect();
+    Ok(Some(ErrorEstimate { n_samples: n, relative: of(0), tolerances: of(1), largest: of(2) }))
 }
 
 /// A warning where the model has no solution at a held-out sample.

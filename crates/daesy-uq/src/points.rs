@@ -39,6 +39,12 @@ enum Change {
     Equations,
 }
 
+/// Held-out samples where nobody says how many: as many as cost this together, within bounds. A simulation costs its
+/// evaluations times the variables of the model, with [`OVERHEAD`] more for each evaluation.
+const HELD_OUT_WORK: f64 = 3e7;
+const HELD_OUT: std::ops::RangeInclusive<usize> = 8..=299;
+const OVERHEAD: usize = 20;
+
 /// What trajectories are called in a checkpoint.
 const POINT: &str = "uq";
 
@@ -118,6 +124,23 @@ impl Ensemble {
             .map_err(|error| self.failed(first, &error))?;
         self.lanes = LaneRuns::new(&self.lane_task(), &parameters, alone.evaluations);
         Ok(self)
+    }
+
+    /// How many held-out samples are cheap: the same number on every machine.
+    #[must_use]
+    pub fn cheap_samples(&self) -> usize {
+        let (least, most) = (*HELD_OUT.start(), *HELD_OUT.end());
+        if self.change == Change::Equations {
+            return least;
+        }
+        let prepared = self.prepared();
+        let Ok(run) = integrate(&prepared.system, &prepared.parameters, &prepared.inputs, &self.options) else {
+            return least;
+        };
+        let description = prepared.system.description();
+        let n_variables = description.states.len() + description.unknowns.len() + OVERHEAD;
+        let work = (run.evaluations as f64 * n_variables as f64).max(1.0);
+        ((HELD_OUT_WORK / work) as usize).clamp(least, most)
     }
 
     fn lane_task(&self) -> LaneTask<'_> {

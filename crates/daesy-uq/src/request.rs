@@ -112,8 +112,8 @@ pub struct Request {
     pub points: Option<usize>,
     /// How the expanded model starts.
     pub start: StartKind,
-    /// Held-out samples.
-    pub validation: usize,
+    /// Held-out samples that judge the series; as many as are cheap where nobody says.
+    pub validation: Option<usize>,
     /// Variables to report.
     pub variables: Option<Vec<String>>,
     /// Samples of the last parameters together, if there are any.
@@ -271,7 +271,7 @@ fn request(asked: &UqOptions, parameters: Vec<RandomParameter>, random: Vec<VarI
             (Some("ramp"), duration) => StartKind::Ramp(duration.unwrap_or(0.0)),
             _ => StartKind::Project,
         },
-        validation: asked.validation.map_or(8, |count| count as usize),
+        validation: asked.validation.map(|count| count as usize),
         variables: asked
             .variables
             .as_ref()

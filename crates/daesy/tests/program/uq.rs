@@ -351,6 +351,33 @@ fn sobol_indices_of_samples_do_not_depend_on_the_tail_that_no_sample_meets() {
 }
 
 #[test]
+fn a_peak_that_few_samples_miss_is_found() {
+    // The peak holds 3 % of all cases, the points of the grid and 8 samples of this seed none of them.
+    let model = "model A parameter Real k = 0.5; Real x(start = 1, fixed = true), y; equation der(x) = -x; \
+                 y = x*(1 + exp(-((k - 0.37)/0.01)^2)); end A;";
+    let error = |basis: &str, validation: &str| {
+        let study = format!(
+            "[model]\nfile = \"model.mo\"\n[random]\nk = {{ uniform = {{ min = 0, max = 1 }} }}\n\
+             [uq]\nmethod = \"collocation\"\nbasis = \"{basis}\"\ndegree = 2\n{validation}"
+        );
+        let run = Session::with_model(model).with("study.toml", &study).run(&["uq", "study.toml", "--json"]);
+        assert_eq!(run.status, 0, "{}", run.stderr);
+        let document = run.json();
+        let is_told = document["findings"].as_array().unwrap().iter().any(|finding| finding["code"] == "uq-error");
+        let unseen = number(&document, &["error", "unseen"]);
+        let samples = number(&document, &["error", "samples"]);
+        assert!(((1.0 - unseen).powf(samples) - 0.05).abs() < 1e-12, "{samples} samples leave {unseen}");
+        (is_told, number(&document, &["error", "largest", "y"]), unseen)
+    };
+    let (is_told, largest, unseen) = error("adaptive", "");
+    assert!(is_told && largest > 1.0 && unseen < 0.011, "{is_told}, {largest}, {unseen}");
+    let (_, largest, unseen) = error("total", "");
+    assert!(largest > 0.3 && unseen < 0.011, "{largest}, {unseen}");
+    let (is_told, largest, unseen) = error("total", "validation = 8\n");
+    assert!(!is_told && largest < 0.01 && unseen > 0.3, "{largest}, {unseen}");
+}
+
+#[test]
 fn a_series_that_is_right_gets_no_warning_where_hardly_anything_varies() {
     let study = |width: &str, degree: u32| {
         format!(
