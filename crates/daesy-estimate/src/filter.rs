@@ -1045,7 +1045,7 @@ fn leap<'m>(way: &mut Way<'m>, data: &RunData<'_>, filter: &FilterOptions, first
         Some(_) => steady.block.record(&(first..end)),
         None => StretchRecord { first, x: Vec::new(), e: vec![0.0; n_kept] },
     };
-    let blocks = steady.block.filter(data, first..end, &mut x, &mut record.e, &mut record.x);
+    let blocks = steady.block.filter(data, first..end, &mut x, &mut record);
     let logs: f64 = steady.gains.s.iter().map(|s| (2.0 * PI * s).ln()).sum();
     let gain = 0.5 * (correction.twice_gain(&record.e[..n_kept]) - blocks.squares - logs * blocks.n_samples as f64);
     if !gain.is_finite() || !x.iter().all(|x| x.is_finite()) {
@@ -1089,7 +1089,7 @@ fn coast(way: &mut Way<'_>, data: &RunData<'_>, step_at: usize, first: usize) ->
     let block = Block::new(state.model, step_at, &gains.s, &gains.k);
     let samples = if tape.is_some() { first..end } else { first..first };
     let mut record = block.record(&samples);
-    let BlockSums { n_samples, squares } = block.filter(data, first..end, &mut x, &mut record.e, &mut record.x);
+    let BlockSums { n_samples, squares } = block.filter(data, first..end, &mut x, &mut record);
     if !squares.is_finite() || !x.iter().all(|x| x.is_finite()) {
         // Sample by sample it shows where.
         return first;

@@ -36,15 +36,18 @@ mod slope;
 
 use std::ops::Range;
 
+use faer::linalg::matmul::matmul;
 use faer::linalg::solvers::{PartialPivLu, Solve};
-use faer::{Mat, Scale};
+use faer::{Accum, Mat, MatMut, MatRef, Par, Scale};
 
 use crate::filter::{FilterModel, RunData, StepModel};
 use crate::kernel::{
     BLOCKED, add_product, add_scaled, add_square_product, dot, flat, matrix, semidefinite_factor, solve_in_place,
     square, triangularize,
 };
+use backwards::SamplePath;
 pub(crate) use backwards::{LimitSlope, StretchRecord, StretchSlopes};
+use slope::{BlockMap, Powers};
 pub(crate) use slope::{StretchSlope, Tangent};
 
 /// Relative size of what is left of a state once it counts as forgotten.
@@ -80,6 +83,9 @@ pub(crate) struct Steady {
 
 /// The map of a block of samples. Rows are the scaled innovations, then the state after the block; columns the state
 /// before the block, then the measurements of all samples, then their inputs.
+///
+/// Only the state waits for the block before it. What measurements and inputs do to the states of many blocks is one
+/// product of matrices with a column for every block, and so are the innovations once the states are there.
 #[derive(Clone, Debug)]
 pub(crate) struct Block {
     n: usize,
@@ -87,20 +93,24 @@ pub(crate) struct Block {
     /// Inputs and their powers of a sample.
     width: usize,
     n_samples: usize,
-    /// Columns of the state.
-    of_state: Vec<f64>,
-    /// All columns, by strips of rows.
-    strips: Vec<Strip>,
+    powers: Powers,
+    map: BlockMap,
+    /// From state to state, and transposed, by strips of rows.
+    forwards: Vec<[f64; STRIP]>,
+    backwards: Vec<[f64; STRIP]>,
 }
 
 /// Rows of a strip: enough for the registers that sums are kept in.
 const STRIP: usize = 16;
 
-/// Some rows of the map, without the samples that come after them.
-#[derive(Clone, Debug)]
-struct Strip {
-    n_samples: usize,
-    columns: Vec<[f64; STRIP]>,
+/// Blocks that are worked on as one product.
+const CHUNK: usize = 128;
+
+/// What was given to some blocks, a column for each of them.
+#[derive(Clone, Copy)]
+struct Given<'a> {
+    values: MatRef<'a, f64>,
+    inputs: MatRef<'a, f64>,
 }
 
 /// What a run over blocks found.
@@ -199,19 +209,13 @@ impl Correction<'_> {
     /// `-log det(I + W) + t^T t - t^T (I + W)^-1 t` for scaled innovations of whole blocks.
     #[inline(always)]
     pub fn twice_gain(&self, innovations: &[f64]) -> f64 {
-        let Block { n, n_measured, n_samples, of_state, .. } = &self.steady.block;
-        let (n, height) = (*n, n_measured * n_samples);
-        let rows = height + n;
-        // T^T e, from the last block to the first.
-        let mut ahead = vec![0.0; rows];
-        for block in innovations.chunks_exact(height).rev() {
-            ahead[..height].copy_from_slice(block);
-            let next: Vec<f64> = of_state.chunks_exact(rows).map(|column| dot(column, &ahead)).collect();
-            ahead[height..].copy_from_slice(&next);
-        }
+        let block = &self.steady.block;
+        let n = block.n;
+        let mut g = vec![0.0; n];
+        block.pull(innovations, &mut g, &mut vec![0.0; innovations.len() / block.height() * n]);
         let sensitivity = &self.steady.sensitivity;
         let rank = sensitivity.len() / n;
-        let t = least_squares(sensitivity, n, &ahead[height..]);
+        let t = least_squares(sensitivity, n, &g);
         let mut y = t.clone();
         let mut log_det = 0.0;
         for j in 0..rank {
@@ -313,17 +317,20 @@ fn limit_blocked(model: &FilterModel, step_at: usize) -> Option<Mat<f64>> {
     }
     let noise = Mat::from_fn(n, step.noise.len() / n, |i, j| step.noise[j * n + i]);
     let mut p = &noise * noise.transpose();
+    // V A beside V G.
+    let mut solved = Mat::<f64>::zeros(n, 2 * n);
     for _ in 0..MOST_DOUBLINGS {
         let mut system = &g * &p;
         for i in 0..n {
             system[(i, i)] += 1.0;
         }
-        let lu = PartialPivLu::new(system.as_ref());
-        let va = lu.solve(&a);
-        let vg = lu.solve(&g);
-        let gain = a.transpose() * (&p * &va);
-        let sharper = &a * vg * a.transpose();
-        a = &a * va;
+        solved.as_mut().subcols_mut(0, n).copy_from(&a);
+        solved.as_mut().subcols_mut(n, n).copy_from(&g);
+        PartialPivLu::new(system.as_ref()).solve_in_place(&mut solved);
+        let gain = a.transpose() * (&p * solved.as_ref().subcols(0, n));
+        let moved = &a * &solved;
+        let sharper = moved.as_ref().subcols(n, n) * a.transpose();
+        a.copy_from(moved.as_ref().subcols(0, n));
         g += &sharper;
         p += &gain;
         // Symmetric but for rounding, which must not grow.
@@ -412,170 +419,139 @@ fn predict_blocked(step: &StepModel, factor: &mut [f64], n: usize) {
     }
 }
 
-/// The filter of constant gains, sample by sample.
-struct SampleFilter<'a> {
-    model: &'a FilterModel,
-    step: &'a StepModel,
-    k: &'a [f64],
-    /// `[measurement]`: one over the standard deviation of its innovation.
-    scales: &'a [f64],
-    /// Inputs that measurements see directly.
-    orders: usize,
-    next: Vec<f64>,
-}
-
-impl SampleFilter<'_> {
-    /// Takes a sample, measurements before inputs, and goes on to the next one. A closure would not be sure to be
-    /// inlined where the instructions are known.
-    #[inline(always)]
-    fn advance(&mut self, x: &mut Vec<f64>, given: &[f64], innovations: &mut Vec<f64>) {
-        let (n, m) = (x.len(), self.model.measurements.len());
-        for (at, row) in self.model.measurements.iter().enumerate() {
-            let feed = dot(&row.feed[..self.orders], &given[m..m + self.orders]);
-            let e = given[at] - dot(&row.h, x) - feed;
-            add_scaled(x, e, &self.k[at * n..(at + 1) * n]);
-            innovations.push(e * self.scales[at]);
-        }
-        self.next.fill(0.0);
-        add_product(&mut self.next, &self.step.phi, x);
-        add_product(&mut self.next, &self.step.inputs, &given[m..]);
-        std::mem::swap(x, &mut self.next);
-    }
-}
-
 impl Block {
     #[inline(always)]
     pub fn new(model: &FilterModel, step_at: usize, s: &[f64], k: &[f64]) -> Self {
-        let (n, m) = (model.n, model.measurements.len());
-        let step = &model.steps[step_at];
-        let width = step.inputs.len() / n;
-        let n_given = m + width;
+        let (n, n_measured) = (model.n, model.measurements.len());
         let n_samples = if n > 16 { 16 } else { 8 };
-        let orders = model.measurements.first().map_or(0, |row| row.feed.len().min(width));
-        let scales: Vec<f64> = s.iter().map(|s| 1.0 / s.sqrt()).collect();
-        let mut filter = SampleFilter { model, step, k, scales: &scales, orders, next: vec![0.0; n] };
-        let height = n_samples * m;
-        let rows = height + n;
-        let mut matrix = vec![0.0; rows * (n + n_samples * n_given)];
-        let mut innovations = Vec::with_capacity(height);
-        for j in 0..n + n_given {
-            let (mut x, mut given) = (vec![0.0; n], vec![0.0; n_given]);
-            let from_given = j.checked_sub(n);
-            match from_given {
-                Some(j) => given[j] = 1.0,
-                None => x[j] = 1.0,
-            }
-            let column_at = |at: usize| match from_given {
-                None => j * rows,
-                Some(j) if j < m => (n + at * m + j) * rows,
-                Some(j) => (n + height + at * width + (j - m)) * rows,
-            };
-            innovations.clear();
-            for after in 1..=n_samples {
-                filter.advance(&mut x, &given, &mut innovations);
-                given.fill(0.0);
-                // What a sample does `after` samples later is the same for all samples.
-                let column = column_at(n_samples - after);
-                matrix[column + height..column + rows].copy_from_slice(&x);
-            }
-            let n_columns = if from_given.is_some() { n_samples } else { 1 };
-            for at in 0..n_columns {
-                let column = column_at(at);
-                matrix[column + at * m..column + height].copy_from_slice(&innovations[..height - at * m]);
-            }
-        }
-        let strips = (0..rows).step_by(STRIP).map(|first| {
-            let end = first + STRIP;
-            let n_samples = if end > height { n_samples } else { end.div_ceil(m) };
-            let given = (n..n + n_samples * m).chain(n + height..n + height + n_samples * width);
+        let sample = SamplePath::new(model, step_at, s, k).map;
+        let powers = Powers::new(&sample, n, n_samples);
+        let map = BlockMap::new(&powers, &sample);
+        let strips = |entry: &dyn Fn(usize, usize) -> f64| -> Vec<[f64; STRIP]> {
             let column =
-                |j: usize| std::array::from_fn(|i| if first + i < rows { matrix[j * rows + first + i] } else { 0.0 });
-            Strip { n_samples, columns: (0..n).chain(given).map(column).collect() }
-        });
-        let strips = strips.collect();
-        matrix.truncate(rows * n);
-        Self { n, n_measured: m, width, n_samples, of_state: matrix, strips }
+                |first: usize, j: usize| std::array::from_fn(|i| if first + i < n { entry(first + i, j) } else { 0.0 });
+            (0..n).step_by(STRIP).flat_map(|first| (0..n).map(move |j| column(first, j))).collect()
+        };
+        Self {
+            n,
+            n_measured,
+            width: model.steps[step_at].inputs.len() / n,
+            n_samples,
+            forwards: strips(&|i, j| map.power[(i, j)]),
+            backwards: strips(&|i, j| map.power[(j, i)]),
+            powers,
+            map,
+        }
     }
 
-    /// Filters whole blocks of samples, and goes on with the state; `kept` gets the scaled innovations of the first blocks
-    /// and `states` what was before them, as many as fit.
+    /// Innovations of a block.
+    fn height(&self) -> usize {
+        self.n_samples * self.n_measured
+    }
+
+    /// What is given to the whole blocks of some samples of a stretch.
+    fn given<'a>(&self, data: &RunData<'a>, samples: Range<usize>) -> Given<'a> {
+        let Self { n_measured: m, width, n_samples: p, .. } = *self;
+        let n_blocks = samples.len() / p;
+        let segment = data.experiment.segment_of.get(samples.start).copied().unwrap_or(0);
+        let values = &data.experiment.measurements[samples.start * m..(samples.start + n_blocks * p) * m];
+        let inputs = &data.inputs[segment * width..(segment + n_blocks * p) * width];
+        Given {
+            values: MatRef::from_column_major_slice(values, p * m, n_blocks),
+            inputs: MatRef::from_column_major_slice(inputs, p * width, n_blocks),
+        }
+    }
+
+    /// Adds what some rows of the map make of measurements and inputs.
+    fn add_given(&self, mut target: MatMut<'_, f64>, rows: MatRef<'_, f64>, given: &Given<'_>) {
+        let mut first = self.n;
+        for part in [given.values, given.inputs] {
+            if part.nrows() > 0 {
+                let columns = rows.subcols(first, part.nrows());
+                matmul(target.as_mut(), Accum::Add, columns, part, 1.0, Par::Seq);
+            }
+            first += part.nrows();
+        }
+    }
+
+    /// Filters some blocks and goes on with the state: `states` gets what was before each of them, `[block][state]`, and
+    /// `innovations` the scaled ones, `[block][innovation]`.
+    #[inline(always)]
+    fn advance(&self, given: &Given<'_>, x: &mut [f64], states: &mut [f64], innovations: &mut [f64]) {
+        let (n, n_blocks) = (self.n, given.values.ncols());
+        let (seen, moved) = self.map.whole.as_ref().split_at_row(self.height());
+        states.fill(0.0);
+        self.add_given(MatMut::from_column_major_slice_mut(states, n, n_blocks), moved, given);
+        for at in 0..n_blocks {
+            step(&self.forwards, &mut states[at * n..(at + 1) * n], x);
+        }
+        let mut target = MatMut::from_column_major_slice_mut(innovations, seen.nrows(), n_blocks);
+        matmul(target.as_mut(), Accum::Replace, seen.subcols(0, n), matrix(states, n), 1.0, Par::Seq);
+        self.add_given(target, seen, given);
+    }
+
+    /// Filters whole blocks of samples, and goes on with the state. The record gets the scaled innovations of the first
+    /// blocks and the states before them, as many as fit.
     #[inline(always)]
     pub fn filter(
         &self,
         data: &RunData<'_>,
         samples: Range<usize>,
         x: &mut [f64],
-        kept: &mut [f64],
-        states: &mut [f64],
+        record: &mut StretchRecord,
     ) -> BlockSums {
-        let (n, height) = (self.n, self.n_samples * self.n_measured);
+        let (n, height, p) = (self.n, self.height(), self.n_samples);
+        let n_blocks = samples.len() / p;
+        let room = CHUNK.min(n_blocks);
+        let (mut states, mut innovations) = (vec![0.0; n * room], vec![0.0; height * room]);
         let mut squares = 0.0;
-        let n_blocks = self.each(data, samples, x, |at, [x, ..], found| {
-            let start = at * height;
-            if start < kept.len() {
-                kept[start..start + height].copy_from_slice(&found[..height]);
+        for first in (0..n_blocks).step_by(CHUNK) {
+            let n_here = CHUNK.min(n_blocks - first);
+            let begin = samples.start + first * p;
+            let given = self.given(data, begin..begin + n_here * p);
+            let states = record.x.get_mut(first * n..(first + n_here) * n).unwrap_or(&mut states[..n_here * n]);
+            let place = first * height..(first + n_here) * height;
+            if let Some(found) = record.e.get_mut(place) {
+                self.advance(&given, x, states, found);
+                squares += dot(found, found);
+            } else {
+                let found = &mut innovations[..n_here * height];
+                self.advance(&given, x, states, found);
+                squares += dot(found, found);
+                let kept = record.e.get_mut(first * height..).unwrap_or_default();
+                kept.iter_mut().zip(found).for_each(|(kept, found)| *kept = *found);
             }
-            if at * n < states.len() {
-                states[at * n..(at + 1) * n].copy_from_slice(x);
-            }
-            squares += dot(&found[..height], &found[..height]);
-        });
-        BlockSums { n_samples: n_blocks * self.n_samples, squares }
+        }
+        BlockSums { n_samples: n_blocks * p, squares }
+    }
+
+    /// From slopes by the scaled innovations of some blocks, `[block][innovation]`, and by the state after the last one,
+    /// `x_bar`, to that by the state before the first one; `after` gets those by the state after each of them,
+    /// `[block][state]`: `bar(x) = E_x^T bar(e) + A_p^T bar(x^+)`.
+    #[inline(always)]
+    fn pull(&self, e_bar: &[f64], x_bar: &mut [f64], after: &mut [f64]) {
+        let (n, height) = (self.n, self.height());
+        let n_blocks = e_bar.len() / height;
+        let target = MatMut::from_column_major_slice_mut(after, n, n_blocks);
+        matmul(target, Accum::Replace, self.map.seen.transpose(), matrix(e_bar, height), 1.0, Par::Seq);
+        for at in (0..n_blocks).rev() {
+            step(&self.backwards, &mut after[at * n..(at + 1) * n], x_bar);
+        }
     }
 
     /// Room for a record of all whole blocks of some samples.
     pub fn record(&self, samples: &Range<usize>) -> StretchRecord {
         let n_blocks = samples.len() / self.n_samples;
-        let height = self.n_samples * self.n_measured;
-        StretchRecord { first: samples.start, x: vec![0.0; n_blocks * self.n], e: vec![0.0; n_blocks * height] }
-    }
-
-    /// Takes whole blocks of samples one after the other and goes on with the state. `visit` gets the number of the
-    /// block, the state before it, its measurements and its inputs, and what the map makes of them. Gives the number of
-    /// blocks.
-    #[inline(always)]
-    fn each(
-        &self,
-        data: &RunData<'_>,
-        samples: Range<usize>,
-        x: &mut [f64],
-        mut visit: impl FnMut(usize, [&[f64]; 3], &[f64]),
-    ) -> usize {
-        let Self { n, n_measured: m, width, n_samples: p, .. } = *self;
-        let height = p * m;
-        let mut found = vec![0.0; self.strips.len() * STRIP];
-        let n_blocks = samples.len() / p;
-        for at in 0..n_blocks {
-            let sample = samples.start + at * p;
-            let values = &data.experiment.measurements[sample * m..(sample + p) * m];
-            let segment = data.experiment.segment_of[sample];
-            let inputs = &data.inputs[segment * width..(segment + p) * width];
-            for (strip, found) in self.strips.iter().zip(found.chunks_exact_mut(STRIP)) {
-                let mut sums = [0.0; STRIP];
-                let (of_state, of_given) = strip.columns.split_at(n);
-                let (of_values, of_inputs) = of_given.split_at(strip.n_samples * m);
-                add_columns(&mut sums, of_state, x);
-                add_columns(&mut sums, of_values, values);
-                add_columns(&mut sums, of_inputs, inputs);
-                found.copy_from_slice(&sums);
-            }
-            visit(at, [x, values, inputs], &found);
-            x.copy_from_slice(&found[height..height + n]);
-        }
-        n_blocks
+        StretchRecord { first: samples.start, x: vec![0.0; n_blocks * self.n], e: vec![0.0; n_blocks * self.height()] }
     }
 
     /// A factor of `T^T T` and the number of samples after which a state is forgotten; `None` if it never is.
     fn sensitivity(&self, sizes: &[f64]) -> Option<(Vec<f64>, usize)> {
         let n = self.n;
-        let height = self.n_samples * self.n_measured;
-        let rows = height + n;
-        let at = |i: usize, j: usize| self.of_state[j * rows + i];
         // A state without variance may have had one at the beginning: it must be forgotten, too.
         let size = |i: usize| if sizes[i] > 0.0 { sizes[i] } else { 1.0 };
-        let innovations = Mat::from_fn(height, n, at);
-        let mut power = Mat::from_fn(n, n, |i, j| at(height + i, j));
-        let mut information = innovations.transpose() * &innovations;
+        let mut power = self.map.power.clone();
+        let mut information = self.map.seen.transpose() * &self.map.seen;
         let mut memory = self.n_samples;
         for _ in 0..MOST_DOUBLINGS {
             let is_forgotten = (0..n).all(|j| (0..n).all(|i| power[(i, j)].abs() * size(j) <= FORGOTTEN * size(i)));
@@ -591,17 +567,56 @@ impl Block {
     }
 }
 
-/// Adds columns times values; columns without a value are those of samples that do not matter.
+/// `z <- A z + b` with `A` by strips of rows; the `z` before takes the place of `b`.
 #[inline(always)]
-fn add_columns(sums: &mut [f64; STRIP], columns: &[[f64; STRIP]], values: &[f64]) {
-    let n = columns.len().min(values.len());
-    let (columns, values) = (&columns[..n], &values[..n]);
-    for k in 0..n {
-        let (column, value) = (&columns[k], values[k]);
-        for i in 0..STRIP {
-            sums[i] += value * column[i];
+fn step(strips: &[[f64; STRIP]], b: &mut [f64], z: &mut [f64]) {
+    let n = z.len();
+    if n <= STRIP {
+        let sums = product_of_strip(strips, z);
+        for i in 0..n {
+            (z[i], b[i]) = (sums[i] + b[i], z[i]);
+        }
+        return;
+    }
+    let n_strips = strips.len() / n;
+    // All of the old state is needed until the last strip.
+    for at in 0..n_strips {
+        let sums = product_of_strip(&strips[at * n..(at + 1) * n], z);
+        let b = &mut b[at * STRIP..n.min((at + 1) * STRIP)];
+        for i in 0..b.len() {
+            b[i] += sums[i];
         }
     }
+    for i in 0..n {
+        (z[i], b[i]) = (b[i], z[i]);
+    }
+}
+
+/// A strip of rows times a vector, in two sums that do not wait for each other.
+#[inline(always)]
+fn product_of_strip(columns: &[[f64; STRIP]], values: &[f64]) -> [f64; STRIP] {
+    let n = columns.len().min(values.len());
+    let (columns, values) = (&columns[..n], &values[..n]);
+    let (mut even, mut odd) = ([0.0; STRIP], [0.0; STRIP]);
+    for k in 0..n / 2 {
+        let (first, second) = (&columns[2 * k], &columns[2 * k + 1]);
+        let (x, y) = (values[2 * k], values[2 * k + 1]);
+        for i in 0..STRIP {
+            even[i] += x * first[i];
+        }
+        for i in 0..STRIP {
+            odd[i] += y * second[i];
+        }
+    }
+    if n % 2 == 1 {
+        for i in 0..STRIP {
+            even[i] += values[n - 1] * columns[n - 1][i];
+        }
+    }
+    for i in 0..STRIP {
+        even[i] += odd[i];
+    }
+    even
 }
 
 /// The `t` that brings `C t` nearest to `b`, for `C` of `n` rows and full column rank.
@@ -652,6 +667,77 @@ mod tests {
                 let next = phi * after * phi.transpose() + noise * noise.transpose();
                 assert!((&next - &p).norm_max() < 1e-13 * p.norm_max(), "n = {n}");
             }
+        }
+    }
+
+    /// Blocks must give what their samples give one after the other, and the way back over them must be the transpose of
+    /// the way there.
+    #[test]
+    fn blocks_are_their_samples_one_after_the_other() {
+        let mut rng = fastrand::Rng::with_seed(12);
+        for (n, m) in [(1, 1), (5, 2), (STRIP, 1), (STRIP + 1, 2), (2 * STRIP + 3, 1)] {
+            let mut random = |len: usize| -> Vec<f64> { (0..len).map(|_| rng.f64() - 0.5).collect() };
+            let small = |list: Vec<f64>| -> Vec<f64> { list.iter().map(|x| x / (n as f64).sqrt()).collect() };
+            let step = StepModel {
+                phi: small(random(n * n)),
+                inputs: random(n),
+                noise: Vec::new(),
+                d_phi: Vec::new(),
+                d_inputs: Vec::new(),
+                d_covariance: Vec::new(),
+            };
+            let (rows, feed) = (small(random(m * n)), random(m));
+            let measured = SignalTerms {
+                state: Mat::from_fn(m, n, |i, j| rows[i * n + j]),
+                inputs: vec![Mat::from_fn(m, 1, |i, _| feed[i])],
+            };
+            let space = FilterSpace { measured, input: Mat::zeros(n, 1) };
+            let model = FilterModel::new(&space, &[], &[&vec![0.1; m]], vec![step]);
+            let s: Vec<f64> = random(m).iter().map(|x| 1.0 + x).collect();
+            let k = small(random(m * n));
+            let block = Block::new(&model, 0, &s, &k);
+            let (n_blocks, p) = (3, block.n_samples);
+            let (values, inputs, start) = (random(n_blocks * p * m), random(n_blocks * p), random(n));
+            let filter = |values: &[f64], inputs: &[f64]| {
+                let given = Given {
+                    values: MatRef::from_column_major_slice(values, p * m, n_blocks),
+                    inputs: MatRef::from_column_major_slice(inputs, p, n_blocks),
+                };
+                let (mut x, mut states, mut found) = (start.clone(), vec![0.0; n_blocks * n], vec![0.0; values.len()]);
+                block.advance(&given, &mut x, &mut states, &mut found);
+                (x, states, found)
+            };
+            let (mut x, mut states, mut innovations) = (start.clone(), Vec::new(), Vec::new());
+            for (sample, input) in inputs.iter().enumerate() {
+                if sample % p == 0 {
+                    states.extend(&x);
+                }
+                for (at, row) in model.measurements.iter().enumerate() {
+                    let e = values[sample * m + at] - dot(&row.h, &x) - row.feed[0] * input;
+                    add_scaled(&mut x, e, &k[at * n..(at + 1) * n]);
+                    innovations.push(e / s[at].sqrt());
+                }
+                let mut next = vec![0.0; n];
+                add_product(&mut next, &model.steps[0].phi, &x);
+                add_scaled(&mut next, *input, &model.steps[0].inputs);
+                x = next;
+            }
+            let found = filter(&values, &inputs);
+            for (found, expected) in [(&found.0, &x), (&found.1, &states), (&found.2, &innovations)] {
+                assert_eq!(found.len(), expected.len());
+                assert!(found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-13), "n = {n}");
+            }
+            // Without anything given, from a change of the state to those of all that follows from it.
+            let (end, states, seen) = filter(&vec![0.0; values.len()], &vec![0.0; inputs.len()]);
+            let (e_bar, end_bar) = (random(values.len()), random(n));
+            let (mut x_bar, mut after) = (end_bar.clone(), vec![0.0; n_blocks * n]);
+            block.pull(&e_bar, &mut x_bar, &mut after);
+            let later = p * m;
+            let whole = dot(&e_bar, &seen) + dot(&end_bar, &end);
+            let rest = dot(&e_bar[later..], &seen[later..]) + dot(&end_bar, &end);
+            assert!((dot(&x_bar, &start) - whole).abs() < 1e-13, "n = {n}");
+            assert!((dot(&after[..n], &states[n..2 * n]) - rest).abs() < 1e-13, "n = {n}");
+            assert_eq!(after[(n_blocks - 1) * n..], end_bar);
         }
     }
 

@@ -284,11 +284,11 @@ impl WayBack<'_> {
                     tape.take_numbers(&mut self.matrix);
                     let steady = self.model.steady[step_at].get()?.as_ref()?;
                     let limit = LimitSlope { steady, model: self.model, data: self.data, step_at, slope: self.slope };
-                    limit.leap_backwards(&record, &self.matrix, &mut self.bars)?;
+                    limit.leap_backwards(record, &self.matrix, &mut self.bars)?;
                 }
                 Mark::Coasted { step_at, record, block, gains } => {
                     let stretch = StretchSlopes { model: self.model, data: self.data, step_at, block: &block };
-                    stretch.coast_backwards(&record, &gains, self.slope, &mut self.bars);
+                    stretch.coast_backwards(record, &gains, self.slope, &mut self.bars);
                 }
             }
         }

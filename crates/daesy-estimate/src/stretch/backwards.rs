@@ -39,12 +39,9 @@ use faer::linalg::solvers::{PartialPivLu, Solve};
 use faer::{Accum, Mat, MatMut, Par};
 
 use super::slope::{Powers, SampleMap, above, square_mat, sums_of_powers};
-use super::{Block, STRIP, Steady, add_columns};
+use super::{Block, CHUNK, Steady, step};
 use crate::filter::{Bars, FilterModel, FilterSlope, RunData, SteadyCopy, correct_backwards, spread_backwards};
-use crate::kernel::{add_product, add_scaled, dot, flat, square};
-
-/// Blocks whose products are summed at once.
-const CHUNK: usize = 128;
+use crate::kernel::{add_product, add_scaled, dot, flat, matrix, square};
 
 /// The blocks of a stretch as they were filtered.
 #[derive(Clone, Debug)]
@@ -75,7 +72,7 @@ pub(crate) struct LimitSlope<'a> {
 }
 
 /// The map of one sample and how it comes about.
-struct SamplePath<'a> {
+pub(super) struct SamplePath<'a> {
     model: &'a FilterModel,
     step_at: usize,
     s: &'a [f64],
@@ -84,11 +81,11 @@ struct SamplePath<'a> {
     e: Mat<f64>,
     /// The state before each measurement, and after the last one.
     states: Vec<Mat<f64>>,
-    map: SampleMap,
+    pub map: SampleMap,
 }
 
 impl<'a> SamplePath<'a> {
-    fn new(model: &'a FilterModel, step_at: usize, s: &'a [f64], k: &'a [f64]) -> Self {
+    pub fn new(model: &'a FilterModel, step_at: usize, s: &'a [f64], k: &'a [f64]) -> Self {
         let (n, m) = (model.n, model.measurements.len());
         let step = &model.steps[step_at];
         let width = step.inputs.len() / n;
@@ -106,7 +103,7 @@ impl<'a> SamplePath<'a> {
                 add_scaled(column, e[(at, j)], gain);
             }
         }
-        let mut after = crate::kernel::matrix(&step.phi, n) * &state;
+        let mut after = matrix(&step.phi, n) * &state;
         for (order, column) in step.inputs.chunks_exact(n).enumerate() {
             add_scaled(after.col_as_slice_mut(n + m + order), 1.0, column);
         }
@@ -125,7 +122,7 @@ impl<'a> SamplePath<'a> {
         for (order, target) in of_step.inputs.chunks_exact_mut(n).enumerate() {
             add_scaled(target, 1.0, bar.state.col_as_slice(n + m + order));
         }
-        let mut state_bar = crate::kernel::matrix(&step.phi, n).transpose() * &bar.state;
+        let mut state_bar = matrix(&step.phi, n).transpose() * &bar.state;
         for (at, row) in self.model.measurements.iter().enumerate().rev() {
             let (s, gain, k_bar) = (self.s[at], &self.k[at * n..(at + 1) * n], &mut bars.k[at * n..(at + 1) * n]);
             let scale = 1.0 / s.sqrt();
@@ -198,54 +195,35 @@ fn block_backwards(powers: &Powers, sample: &SampleMap, bar: &Mat<f64>, p: usize
     SampleMap { innovations: beside(&|i, j| seen[(i, j)], &direct), state: beside(&|i, j| a_bar[(i, j)], &given_bar) }
 }
 
-impl Block {
-    /// The columns of the state of the map, transposed, by strips of states: for each the rows of the map.
-    fn back_strips(&self) -> Vec<[f64; STRIP]> {
-        let rows = self.n_samples * self.n_measured + self.n;
-        let entry = |state: usize, row: usize| if state < self.n { self.of_state[state * rows + row] } else { 0.0 };
-        let strip =
-            |first: usize| (0..rows).map(move |row| std::array::from_fn::<f64, STRIP, _>(|i| entry(first + i, row)));
-        (0..self.n).step_by(STRIP).flat_map(strip).collect()
-    }
-}
-
 impl StretchSlopes<'_> {
     /// Back over the blocks of a stretch; `kept` is to be added to the slopes by the innovations of the first ones. Gives
     /// the slope by the map of a block.
     #[inline(always)]
-    fn walk(&self, record: &StretchRecord, kept: &[f64], x_bar: &mut [f64]) -> Mat<f64> {
-        let Block { n, n_measured: m, width, n_samples: p, .. } = *self.block;
-        let height = p * m;
-        let (rows, columns) = (height + n, n + p * (m + width));
+    fn walk(&self, mut record: StretchRecord, kept: &[f64], x_bar: &mut [f64]) -> Mat<f64> {
+        let (n, height, p) = (self.block.n, self.block.height(), self.block.n_samples);
+        let (rows, columns) = (self.block.map.whole.nrows(), self.block.map.whole.ncols());
         let mut sum = Mat::<f64>::zeros(rows, columns);
-        let (mut left, mut right) = (Mat::<f64>::zeros(rows, CHUNK), Mat::<f64>::zeros(columns, CHUNK));
-        let strips = self.block.back_strips();
-        let mut n_here = 0;
-        let blocks = record.x.chunks_exact(n).zip(record.e.chunks_exact(height)).enumerate();
-        for (at, (x, e)) in blocks.rev() {
-            let bar = left.col_as_slice_mut(n_here);
-            bar[..height].iter_mut().zip(e).for_each(|(bar, e)| *bar = -e);
-            if let Some(more) = kept.get(at * height..(at + 1) * height) {
-                add_scaled(&mut bar[..height], 1.0, more);
-            }
-            bar[height..].copy_from_slice(x_bar);
-            for (out, strip) in x_bar.chunks_mut(STRIP).zip(strips.chunks_exact(rows)) {
-                let mut sums = [0.0; STRIP];
-                add_columns(&mut sums, strip, bar);
-                out.copy_from_slice(&sums[..out.len()]);
-            }
-            let sample = record.first + at * p;
-            let segment = self.data.experiment.segment_of[sample];
-            let (state, given) = right.col_as_slice_mut(n_here).split_at_mut(n);
-            let (values, inputs) = given.split_at_mut(height);
-            state.copy_from_slice(x);
-            values.copy_from_slice(&self.data.experiment.measurements[sample * m..(sample + p) * m]);
-            inputs.copy_from_slice(&self.data.inputs[segment * width..(segment + p) * width]);
-            n_here += 1;
-            if n_here == CHUNK || at == 0 {
-                let (left, right) = (left.as_ref().subcols(0, n_here), right.as_ref().subcols(0, n_here));
-                matmul(&mut sum, Accum::Add, left, right.transpose(), 1.0, Par::Seq);
-                n_here = 0;
+        let n_blocks = record.e.len() / height;
+        // What was found in the place of slopes by it.
+        record.e.iter_mut().for_each(|e| *e = -*e);
+        let n_kept = kept.len().min(record.e.len());
+        add_scaled(&mut record.e[..n_kept], 1.0, kept);
+        let mut after = vec![0.0; n * CHUNK.min(n_blocks)];
+        for first in (0..n_blocks).step_by(CHUNK).rev() {
+            let n_here = CHUNK.min(n_blocks - first);
+            let e_bar = &record.e[first * height..(first + n_here) * height];
+            let after = &mut after[..n_here * n];
+            self.block.pull(e_bar, x_bar, after);
+            let begin = record.first + first * p;
+            let given = self.block.given(self.data, begin..begin + n_here * p);
+            let states = matrix(&record.x[first * n..(first + n_here) * n], n);
+            for (row, bar) in [(0, matrix(e_bar, height)), (height, matrix(after, n))] {
+                let mut column = 0;
+                for part in [states, given.values, given.inputs] {
+                    let target = sum.as_mut().submatrix_mut(row, column, bar.nrows(), part.nrows());
+                    matmul(target, Accum::Add, bar, part.transpose(), 1.0, Par::Seq);
+                    column += part.nrows();
+                }
             }
         }
         sum
@@ -259,19 +237,12 @@ impl StretchSlopes<'_> {
 
     /// Back over a stretch whose gains were there before.
     #[inline(always)]
-    pub fn coast_backwards(
-        &self,
-        record: &StretchRecord,
-        gains: &SteadyCopy,
-        slope: &mut FilterSlope,
-        bars: &mut Bars,
-    ) {
+    pub fn coast_backwards(&self, record: StretchRecord, gains: &SteadyCopy, slope: &mut FilterSlope, bars: &mut Bars) {
         let path = SamplePath::new(self.model, self.step_at, &gains.s, &gains.k);
-        let powers = Powers::new(&path.map, self.block.n, self.block.n_samples);
+        self.count_logs(&record, &gains.s, bars);
         let bar = self.walk(record, &[], &mut bars.x);
         slope.steps[self.step_at].is_used = true;
-        path.backwards(&block_backwards(&powers, &path.map, &bar, self.block.n_samples), slope, bars);
-        self.count_logs(record, &gains.s, bars);
+        path.backwards(&block_backwards(&self.block.powers, &path.map, &bar, self.block.n_samples), slope, bars);
     }
 }
 
@@ -288,21 +259,20 @@ struct BeginningSlope {
 impl LimitSlope<'_> {
     /// Back over a stretch that began with the covariance `S S^T`; `None` where a sum over all samples does not converge.
     #[inline(always)]
-    pub fn leap_backwards(mut self, record: &StretchRecord, s: &[f64], bars: &mut Bars) -> Option<()> {
+    pub fn leap_backwards(mut self, record: StretchRecord, s: &[f64], bars: &mut Bars) -> Option<()> {
         let Steady { gains, block, .. } = self.steady;
-        let (n, p) = (block.n, block.n_samples);
+        let n = block.n;
         let path = SamplePath::new(self.model, self.step_at, &gains.s, &gains.k);
-        let powers = Powers::new(&path.map, n, p);
-        let beginning = self.beginning(record, s)?;
+        let beginning = self.beginning(&record, s)?;
         let stretch = StretchSlopes { model: self.model, data: self.data, step_at: self.step_at, block };
+        stretch.count_logs(&record, &gains.s, bars);
         let mut bar = stretch.walk(record, &beginning.innovations, &mut bars.x);
         for j in 0..n {
             add_scaled(bar.col_as_slice_mut(j), 1.0, beginning.map.col_as_slice(j));
         }
-        path.backwards(&block_backwards(&powers, &path.map, &bar, p), self.slope, bars);
-        stretch.count_logs(record, &gains.s, bars);
+        path.backwards(&block_backwards(&block.powers, &path.map, &bar, block.n_samples), self.slope, bars);
         add_scaled(&mut bars.p, -1.0, &flat(&beginning.difference));
-        self.limit(&powers.doubled[0], bars)?;
+        self.limit(&block.powers.doubled[0], bars)?;
         bars.p = flat(&beginning.difference);
         bars.k.fill(0.0);
         bars.s.fill(0.0);
@@ -354,8 +324,7 @@ impl LimitSlope<'_> {
     #[inline(always)]
     fn beginning(&self, record: &StretchRecord, s: &[f64]) -> Option<BeginningSlope> {
         let Steady { block, memory, factor, sensitivity, .. } = self.steady;
-        let (n, height) = (block.n, block.n_samples * block.n_measured);
-        let (rows, n_kept) = (height + n, memory / block.n_samples);
+        let (n, height, n_kept) = (block.n, block.height(), memory / block.n_samples);
         let (factor, at_limit) = (square_mat(s, n), square_mat(factor, n));
         let difference = &factor * factor.transpose() - &at_limit * at_limit.transpose();
         let root = square_mat(sensitivity, n);
@@ -364,36 +333,28 @@ impl LimitSlope<'_> {
         (0..n).for_each(|i| system[(i, i)] += 1.0);
         let inverse = PartialPivLu::new(system.as_ref()).solve(Mat::<f64>::identity(n, n));
         let spread = &inverse * &difference;
-        // (e_b, g_(b+1)) by block.
-        let mut ahead = Mat::<f64>::zeros(rows, n_kept);
+        // g_(b+1) by block.
+        let felt = &record.e[..n_kept * height];
+        let mut ahead = vec![0.0; n_kept * n];
         let mut g = vec![0.0; n];
-        for (at, e) in record.e.chunks_exact(height).enumerate().take(n_kept).rev() {
-            let column = ahead.col_as_slice_mut(at);
-            column[..height].copy_from_slice(e);
-            column[height..].copy_from_slice(&g);
-            g.iter_mut().zip(block.of_state.chunks_exact(rows)).for_each(|(g, state)| *g = dot(state, column));
-        }
+        block.pull(felt, &mut g, &mut ahead);
         let mut v = vec![0.0; n];
         add_product(&mut v, &flat(&spread), &g);
         let u: Vec<f64> = (0..n).map(|j| dot(inverse.col_as_slice(j), &g)).collect();
-        // c_b and y_b by block.
-        let mut innovations = Vec::with_capacity(n_kept * height);
-        let mut along = Mat::<f64>::zeros(n, n_kept);
-        let mut moved = vec![0.0; rows];
+        // y_b by block, then c_b.
+        let mut along = vec![0.0; n_kept * n];
         let mut y = v.clone();
         for at in 0..n_kept {
-            along.col_as_slice_mut(at).copy_from_slice(&y);
-            moved.fill(0.0);
-            add_product(&mut moved, &block.of_state, &y);
-            innovations.extend_from_slice(&moved[..height]);
-            y.copy_from_slice(&moved[height..]);
+            step(&block.forwards, &mut along[at * n..(at + 1) * n], &mut y);
         }
-        let mut map = &ahead * along.transpose();
-        let of_state = Mat::from_fn(rows, n, |i, j| block.of_state[j * rows + i]);
-        let power = of_state.as_ref().subrows(height, n).to_owned();
+        let along = matrix(&along, n);
+        let mut innovations = vec![0.0; n_kept * height];
+        let target = MatMut::from_column_major_slice_mut(&mut innovations, height, n_kept);
+        matmul(target, Accum::Replace, &block.map.seen, along, 1.0, Par::Seq);
+        let mut map = above(&(matrix(felt, height) * along.transpose()), &(matrix(&ahead, n) * along.transpose()));
         let weight = Mat::from_fn(n, n, |i, j| v[i] * v[j] + 0.5 * (spread[(i, j)] + spread[(j, i)]));
-        let weight = sums_of_powers(&power, vec![weight])?.swap_remove(0);
-        map -= above(&of_state.as_ref().subrows(0, height).to_owned(), &(&seen * power)) * weight;
+        let weight = sums_of_powers(&block.map.power, vec![weight])?.swap_remove(0);
+        map -= above(&block.map.seen, &(&seen * &block.map.power)) * weight;
         let pulled = &seen * &inverse;
         let entry = |i: usize, j: usize| 0.5 * (u[i] * u[j] - 0.5 * (pulled[(i, j)] + pulled[(j, i)]));
         Some(BeginningSlope { difference: Mat::from_fn(n, n, entry), innovations, map })

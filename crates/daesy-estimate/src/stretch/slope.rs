@@ -33,14 +33,11 @@
 //! that about variances is the one of constant gains.
 
 use faer::linalg::solvers::{PartialPivLu, Solve};
-use faer::{Mat, Scale};
+use faer::{Mat, MatRef, Scale};
 
-use super::{Block, SMALL, Steady};
+use super::{Block, CHUNK, SMALL, Steady};
 use crate::filter::{FilterModel, RunData};
-use crate::kernel::{add_product, add_scaled, add_square_product, dot, flat, trace_of_product};
-
-/// Blocks that are worked on as one product.
-const CHUNK: usize = 64;
+use crate::kernel::{add_product, add_scaled, add_square_product, dot, flat, matrix, trace_of_product};
 
 /// Doublings after which a sum over all samples must have converged: the value's did before.
 const MOST_DOUBLINGS: usize = 40;
@@ -74,17 +71,63 @@ pub(super) struct SampleMap {
     pub state: Mat<f64>,
 }
 
+impl SampleMap {
+    /// The columns of measurements and inputs.
+    fn given<'a>(&self, part: &'a Mat<f64>) -> MatRef<'a, f64> {
+        let n = self.state.nrows();
+        part.as_ref().subcols(n, part.ncols() - n)
+    }
+}
+
 /// The map of a block of samples, or a derivative of it.
-struct BlockMap {
+#[derive(Clone, Debug)]
+pub(super) struct BlockMap {
     /// Innovations by the state before the block.
-    seen: Mat<f64>,
+    pub seen: Mat<f64>,
     /// The state after it by that before it.
-    power: Mat<f64>,
+    pub power: Mat<f64>,
     /// All of it, innovations before the state.
-    whole: Mat<f64>,
+    pub whole: Mat<f64>,
 }
 
 impl BlockMap {
+    /// The map of as many samples as there are powers.
+    pub fn new(powers: &Powers, sample: &SampleMap) -> Self {
+        let later = &powers.seen * sample.given(&sample.state);
+        Self::put_together(powers, sample, &later)
+    }
+
+    /// Its derivative.
+    fn derivative(powers: &Powers, sample: &SampleMap, d_powers: &Powers, d_sample: &SampleMap) -> Self {
+        let later = &d_powers.seen * sample.given(&sample.state) + &powers.seen * d_sample.given(&d_sample.state);
+        Self::put_together(d_powers, d_sample, &later)
+    }
+
+    /// What measurements and inputs of a sample do to its innovations is in the map of the sample, the `k`-th of `later`
+    /// is what they do to those `k + 1` samples after it.
+    fn put_together(powers: &Powers, sample: &SampleMap, later: &Mat<f64>) -> Self {
+        let (power, direct) = (powers.last().clone(), sample.given(&sample.innovations));
+        let (n, height, n_given, m) = (power.nrows(), powers.seen.nrows(), direct.ncols(), direct.nrows());
+        let (q, width) = (height / m, n_given - m);
+        let mut whole = Mat::zeros(height + n, n + q * n_given);
+        for j in 0..n {
+            let (upper, lower) = whole.col_as_slice_mut(j).split_at_mut(height);
+            upper.copy_from_slice(powers.seen.col_as_slice(j));
+            lower.copy_from_slice(power.col_as_slice(j));
+        }
+        for at in 0..q {
+            for j in 0..n_given {
+                let column = if j < m { n + at * m + j } else { n + height + at * width + (j - m) };
+                let (upper, lower) = whole.col_as_slice_mut(column).split_at_mut(height);
+                let (now, after) = upper[at * m..].split_at_mut(m);
+                now.iter_mut().enumerate().for_each(|(i, now)| *now = direct[(i, j)]);
+                after.copy_from_slice(&later.col_as_slice(j)[..after.len()]);
+                lower.copy_from_slice(powers.reached.col_as_slice((q - 1 - at) * n_given + j));
+            }
+        }
+        Self { seen: powers.seen.clone(), power, whole }
+    }
+
     /// What a change of the `j`-th state before the block does to innovations and the state after it, times weights of
     /// these.
     #[inline(always)]
@@ -301,6 +344,7 @@ fn small_sums_of_powers(a: &Mat<f64>, sums: &[Mat<f64>]) -> Option<Vec<Mat<f64>>
 }
 
 /// Products of matrices for `q` samples, a power of 2, or their derivatives; found by doubling.
+#[derive(Clone, Debug)]
 pub(super) struct Powers {
     /// `E A^k` for `k < q`, one below the other.
     pub seen: Mat<f64>,
@@ -366,31 +410,6 @@ impl Powers {
     }
 }
 
-/// Puts the map of a block together; `direct` is what measurements and inputs of a sample do to its innovations, and
-/// the `k`-th of `later` to those `k + 1` samples after it.
-fn block_map(powers: Powers, direct: &Mat<f64>, later: &Mat<f64>, m: usize) -> BlockMap {
-    let power = powers.last().clone();
-    let (n, height, n_given) = (power.nrows(), powers.seen.nrows(), direct.ncols());
-    let (q, width) = (height / m, n_given - m);
-    let mut whole = Mat::zeros(height + n, n + q * n_given);
-    for j in 0..n {
-        let (upper, lower) = whole.col_as_slice_mut(j).split_at_mut(height);
-        upper.copy_from_slice(powers.seen.col_as_slice(j));
-        lower.copy_from_slice(power.col_as_slice(j));
-    }
-    for sample in 0..q {
-        for j in 0..n_given {
-            let column = if j < m { n + sample * m + j } else { n + height + sample * width + (j - m) };
-            let (upper, lower) = whole.col_as_slice_mut(column).split_at_mut(height);
-            let (now, after) = upper[sample * m..].split_at_mut(m);
-            now.copy_from_slice(direct.col_as_slice(j));
-            after.copy_from_slice(&later.col_as_slice(j)[..after.len()]);
-            lower.copy_from_slice(powers.reached.col_as_slice((q - 1 - sample) * n_given + j));
-        }
-    }
-    BlockMap { seen: powers.seen, power, whole }
-}
-
 impl Steady {
     /// The derivatives of what the samples from `first` to before `end` add to the likelihood, from the state `x` and
     /// its covariance `S S^T` on; `None` where they cannot be had safely.
@@ -411,11 +430,7 @@ impl Steady {
         let limit = Limit::new(model, self, step_at);
         let sample = limit.map();
         let closed = sample.state.as_ref().subcols(0, n).to_owned();
-        let n_given = sample.state.ncols() - n;
-        let powers = Powers::new(&sample, n, q);
-        let direct = |map: &SampleMap| map.innovations.as_ref().subcols(n, n_given).to_owned();
-        let given_of = |map: &SampleMap| map.state.as_ref().subcols(n, n_given).to_owned();
-        let given = given_of(&sample);
+        let (powers, map) = (&self.block.powers, &self.block.map);
         let limits = limit.covariances(&closed)?;
         let (mut ds, mut dk) = (Vec::new(), Vec::new());
         let mut d_maps = Vec::with_capacity(lanes);
@@ -423,17 +438,14 @@ impl Steady {
             let updated = limit.update(lane, dp);
             let d_sample = limit.d_map(lane, &updated);
             let d_powers = powers.derivative(&d_sample, n);
-            let later = &d_powers.seen * &given + &powers.seen * given_of(&d_sample);
-            d_maps.push(block_map(d_powers, &direct(&d_sample), &later, m));
+            d_maps.push(BlockMap::derivative(powers, &sample, &d_powers, &d_sample));
             ds.extend(&updated.ds);
             dk.extend(updated.dk.into_iter().flatten());
         }
-        let later = &powers.seen * &given;
-        let map = block_map(powers, &direct(&sample), &later, m);
         let shares: Vec<f64> = (0..lanes * m).map(|at| 0.5 * ds[at] / self.gains.s[at % m]).collect();
-        let walk = Walk { map: &map, d_maps: &d_maps, shares: &shares, n_kept: self.memory / q };
+        let walk = Walk { map, d_maps: &d_maps, shares: &shares, n_kept: self.memory / q };
         let walked = walk.run(&self.block, data, stretch, x, &begin.dx);
-        let correction = self.correction_slope(&map, &d_maps, &walked, s, begin, &limits, &shares)?;
+        let correction = self.correction_slope(map, &d_maps, &walked, s, begin, &limits, &shares)?;
         let n_samples = walked.n_blocks * q;
         let mut information = walked.information;
         let gradient: Vec<f64> = (0..lanes)
@@ -586,19 +598,12 @@ impl Walk<'_> {
         let mut x = x.to_vec();
         for first in (0..n_blocks).step_by(CHUNK) {
             let n_here = CHUNK.min(n_blocks - first);
-            let mut given = Mat::<f64>::zeros(columns, n_here);
-            let mut innovations = Mat::<f64>::zeros(height, n_here);
             let begin = stretch.start + first * block.n_samples;
-            block.each(data, begin..begin + n_here * block.n_samples, &mut x, |at, parts, found| {
-                let mut column = given.col_as_slice_mut(at);
-                for part in parts {
-                    let (place, rest) = column.split_at_mut(part.len());
-                    place.copy_from_slice(part);
-                    column = rest;
-                }
-                innovations.col_as_slice_mut(at).copy_from_slice(&found[..height]);
-            });
-            let driven = &stacked * &given;
+            let given = block.given(data, begin..begin + n_here * block.n_samples);
+            let (mut states, mut innovations) = (vec![0.0; n * n_here], vec![0.0; height * n_here]);
+            block.advance(&given, &mut x, &mut states, &mut innovations);
+            let mut driven = stacked.as_ref().subcols(0, n) * matrix(&states, n);
+            block.add_given(driven.as_mut(), stacked.as_ref(), &given);
             let mut slopes: Vec<Mat<f64>> = Vec::with_capacity(lanes);
             for (lane, dx) in walked.dx.iter_mut().enumerate() {
                 let mut before = Mat::<f64>::zeros(n, n_here);
@@ -611,11 +616,11 @@ impl Walk<'_> {
                 slopes.push(&self.map.seen * before + driven.as_ref().subrows(lane * rows, height));
             }
             for at in 0..n_here.min(self.n_kept.saturating_sub(first)) {
-                walked.kept.extend(innovations.col_as_slice(at));
+                walked.kept.extend(&innovations[at * height..(at + 1) * height]);
                 slopes.iter().for_each(|slopes| walked.d_kept.extend(slopes.col_as_slice(at)));
             }
             for at in 0..n_here {
-                let e = innovations.col_as_slice(at);
+                let e = &innovations[at * height..(at + 1) * height];
                 for (lane, slope) in slopes.iter_mut().enumerate() {
                     let slope = slope.col_as_slice_mut(at);
                     walked.gradient[lane] -= dot(e, slope);
