@@ -191,25 +191,27 @@ pub(crate) fn semidefinite_factor(a: &Mat<f64>) -> Vec<f64> {
     let n = a.nrows();
     let sizes: Vec<f64> = (0..n).map(|i| a[(i, i)].max(0.0).sqrt()).collect();
     let unit = |i: usize| if sizes[i] > 0.0 { 1.0 / sizes[i] } else { 0.0 };
-    let mut rest = Mat::from_fn(n, n, |i, j| a[(i, j)] * unit(i) * unit(j));
+    let mut rest = vec![0.0; n * n];
+    for (j, target) in rest.chunks_exact_mut(n.max(1)).enumerate() {
+        let scale = unit(j);
+        target.iter_mut().zip(a.col_as_slice(j)).enumerate().for_each(|(i, (x, a))| *x = a * unit(i) * scale);
+    }
     let mut factor: Vec<f64> = Vec::new();
+    let mut column = vec![0.0; n];
     for _ in 0..n {
-        let Some(pivot) = (0..n).max_by(|&p, &q| rest[(p, p)].total_cmp(&rest[(q, q)])) else { break };
-        let size = rest[(pivot, pivot)];
+        let Some(pivot) = (0..n).max_by(|&p, &q| rest[p * n + p].total_cmp(&rest[q * n + q])) else { break };
+        let size = rest[pivot * n + pivot];
         if size <= 1e-14 || size.is_nan() {
             break;
         }
         let root = size.sqrt();
-        let column: Vec<f64> = (0..n).map(|i| rest[(i, pivot)] / root).collect();
-        for j in 0..n {
-            for i in 0..n {
-                rest[(i, j)] -= column[i] * column[j];
-            }
+        column.iter_mut().zip(&rest[pivot * n..(pivot + 1) * n]).for_each(|(x, rest)| *x = rest / root);
+        // Columns that were pivots are zero, and so is what is to be taken from them.
+        for (target, &x) in rest.chunks_exact_mut(n).zip(&column).filter(|(_, x)| **x != 0.0) {
+            add_scaled(target, -x, &column);
         }
-        for i in 0..n {
-            rest[(i, pivot)] = 0.0;
-            rest[(pivot, i)] = 0.0;
-        }
+        rest[pivot * n..(pivot + 1) * n].fill(0.0);
+        rest.iter_mut().skip(pivot).step_by(n).for_each(|x| *x = 0.0);
         factor.extend(column.iter().zip(&sizes).map(|(x, size)| x * size));
     }
     factor

@@ -41,6 +41,8 @@ pub struct Likelihood<'m, M: ParametricModel> {
     plan: StartPlan,
     structure: Structure,
     lengths: Vec<f64>,
+    /// Of the longest experiment, from its start to its last sample.
+    span: f64,
     /// By experiment and segment.
     step_of: Vec<Vec<Option<usize>>>,
     /// By experiment and sample.
@@ -188,7 +190,9 @@ impl<'m, M: ParametricModel> Likelihood<'m, M> {
             step_of.push(steps);
         }
         let anchors = Vec::new();
-        let mut made = Self { model, options, plan, structure: jet.structure, lengths, step_of, stretch_ends, anchors };
+        let span = model.experiments().iter().map(Experiment::span).fold(0.0, f64::max);
+        let structure = jet.structure;
+        let mut made = Self { model, options, plan, structure, lengths, span, step_of, stretch_ends, anchors };
         if model.layout().start == StartMode::Diffuse {
             let assembled = made.assemble(theta, Derivatives::None, Scope::Measured)?;
             let chosen = |(at, start): (usize, &StartJet)| {
@@ -268,7 +272,7 @@ impl<'m, M: ParametricModel> Likelihood<'m, M> {
             lengths: &self.lengths,
             degree,
             starts: &starts,
-            span: experiments.iter().map(Experiment::span).fold(0.0, f64::max),
+            span: self.span,
             with_estimated: scope == Scope::Estimated,
         };
         let mut observed = None;

@@ -26,7 +26,7 @@ use crate::discretize::{ContinuousModel, stationary_covariance};
 use crate::error::EstimateError;
 use crate::free_start::FreeProjector;
 use crate::kernel::{is_zero, product};
-use crate::state_space::{StateSpace, StateSpaceJet};
+use crate::state_space::{SignalTerms, StateSpace, StateSpaceJet};
 
 /// Mean, covariance and unknown directions of the first state; also a derivative of them.
 #[derive(Clone, Debug)]
@@ -374,21 +374,28 @@ fn times(a: &Mat<f64>, x: &[f64]) -> Vec<f64> {
 /// `c Q_s + b Q_s A`: what conditions say about the state.
 fn state_rows(rows: &StartRows, space: &StateSpace) -> Mat<f64> {
     let basis = &space.variables.state;
-    product(&rows.variables, basis) + product(&rows.derivatives, &product(basis, &space.dynamics))
+    let sum = product(&rows.variables, basis);
+    if is_zero(&rows.derivatives) {
+        return sum;
+    }
+    sum + product(&product(&rows.derivatives, basis), &space.dynamics)
 }
 
 /// `value - d u - sum over k of (c Z_k u^(k) + b Z_k u^(k+1)) - b Q_s B u`
 fn state_values(rows: &StartRows, space: &StateSpace, inputs: &[f64], n_inputs: usize) -> Vec<f64> {
-    let known = known_part(rows, space, inputs, n_inputs);
+    let known = known_part(rows, &space.variables, &space.input, inputs, n_inputs);
     rows.values.iter().zip(known).map(|(value, known)| value - known).collect()
 }
 
 /// `d u + sum over k of (c Z_k u^(k) + b Z_k u^(k+1)) + b Q_s B u`, linear in every argument.
-fn known_part(rows: &StartRows, space: &StateSpace, inputs: &[f64], n_inputs: usize) -> Vec<f64> {
+fn known_part(rows: &StartRows, terms: &SignalTerms, input: &Mat<f64>, inputs: &[f64], n_inputs: usize) -> Vec<f64> {
+    if rows.values.is_empty() {
+        return Vec::new();
+    }
     let u = |order: usize| StartInputs::order(inputs, n_inputs, order);
-    let n = space.variables.state.nrows();
-    let (mut variables, mut rates) = (vec![0.0; n], times(&space.variables.state, &times(&space.input, &u(0))));
-    for (k, term) in space.variables.inputs.iter().enumerate() {
+    let n = terms.state.nrows();
+    let (mut variables, mut rates) = (vec![0.0; n], times(&terms.state, &times(input, &u(0))));
+    for (k, term) in terms.inputs.iter().enumerate() {
         add(&mut variables, &times(term, &u(k)));
         add(&mut rates, &times(term, &u(k + 1)));
     }
@@ -473,12 +480,15 @@ impl Rows {
 /// The derivative of [`state_rows`].
 fn state_row_derivatives(rows: &StartRows, d_rows: &StartRows, space: &StateSpace, d_space: &StateSpace) -> Mat<f64> {
     let (basis, d_basis) = (&space.variables.state, &d_space.variables.state);
-    let rate = product(basis, &space.dynamics);
-    let d_rate = product(d_basis, &space.dynamics) + product(basis, &d_space.dynamics);
-    product(&d_rows.variables, basis)
-        + product(&rows.variables, d_basis)
-        + product(&d_rows.derivatives, &rate)
-        + product(&rows.derivatives, &d_rate)
+    let mut sum = product(&d_rows.variables, basis) + product(&rows.variables, d_basis);
+    if !is_zero(&d_rows.derivatives) {
+        sum += product(&product(&d_rows.derivatives, basis), &space.dynamics);
+    }
+    if !is_zero(&rows.derivatives) {
+        sum += product(&product(&rows.derivatives, d_basis), &space.dynamics)
+            + product(&product(&rows.derivatives, basis), &d_space.dynamics);
+    }
+    sum
 }
 
 /// The derivative of [`state_values`].
@@ -492,9 +502,10 @@ fn state_value_derivatives(
 ) -> Vec<f64> {
     let n_inputs = inputs.n_inputs;
     // The known part is linear in rows, in the map and in the inputs; the product Q_s B needs both of its parts.
-    let mut known = known_part(d_rows, space, inputs.value, n_inputs);
-    let mixed = StateSpace { input: space.input.clone(), ..d_space.clone() };
-    add(&mut known, &known_part(rows, &mixed, inputs.value, n_inputs));
+    let of_value =
+        |rows: &StartRows, inputs: &[f64]| known_part(rows, &space.variables, &space.input, inputs, n_inputs);
+    let mut known = of_value(d_rows, inputs.value);
+    add(&mut known, &known_part(rows, &d_space.variables, &space.input, inputs.value, n_inputs));
     let u = StartInputs::order(inputs.value, n_inputs, 0);
     let driven = times(&space.variables.state, &times(&d_space.input, &u));
     add(&mut known, &times(&rows.derivatives, &driven));
@@ -502,7 +513,7 @@ fn state_value_derivatives(
     let twice = times(&rows.inputs, &u);
     known.iter_mut().zip(twice).for_each(|(a, b)| *a -= b);
     if let Some(d_inputs) = inputs.derivatives.get(parameter) {
-        add(&mut known, &known_part(rows, space, d_inputs, n_inputs));
+        add(&mut known, &of_value(rows, d_inputs));
     }
     d_rows.values.iter().zip(known).map(|(value, known)| value - known).collect()
 }
