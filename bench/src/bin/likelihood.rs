@@ -161,6 +161,8 @@ fn race<M: ParametricModel>(name: &str, model: &M, theta: &[f64]) {
 }
 
 fn main() {
+    // As in the program.
+    daesy::program::keep_memory();
     let mut random = fastrand::Rng::with_seed(3);
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../problems/servo");
     let truth = [("spring.c", 20.0), ("motor.d", 2e-4), ("sigma", 0.1)].map(|(name, value)| (name.to_owned(), value));
