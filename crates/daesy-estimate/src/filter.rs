@@ -1082,7 +1082,7 @@ fn coast(way: &mut Way<'_>, data: &RunData<'_>, step_at: usize, first: usize) ->
     let m = state.model.measurements.len();
     let end =
         if data.step_of[data.experiment.segment_of[first]] == Some(step_at) { data.stretch_ends[first] } else { first };
-    if end - first < SHORTEST_LEAP {
+    if m == 0 || state.model.n == 0 || end - first < SHORTEST_LEAP {
         return first;
     }
     let mut x = state.x.clone();
