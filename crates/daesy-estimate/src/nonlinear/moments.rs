@@ -403,9 +403,7 @@ fn product(one: &[f64], other: &[f64]) -> f64 {
     let (parts, others) = (one.chunks_exact(4), other.chunks_exact(4));
     let rest: f64 = parts.remainder().iter().zip(others.remainder()).map(|(a, b)| a * b).sum();
     for (part, other) in parts.zip(others) {
-        for at in 0..4 {
-            sums[at] += part[at] * other[at];
-        }
+        sums.iter_mut().zip(part).zip(other).for_each(|((sum, a), b)| *sum += a * b);
     }
     (sums[0] + sums[2]) + (sums[1] + sums[3]) + rest
 }
