@@ -16,7 +16,7 @@ use faer::Mat;
 use crate::discretize::{ContinuousModel, discretize};
 use crate::error::EstimateError;
 use crate::filter::StepModel;
-use crate::kernel::{flat, matrix, semidefinite_factor, triangularize};
+use crate::kernel::{BLOCKED, flat, matrix, semidefinite_factor, triangularize};
 use crate::likelihood::SemidefiniteInverse;
 use crate::start::StartState;
 use crate::state_space::StateSpace;
@@ -113,8 +113,10 @@ pub struct Taken {
     pub innovation: f64,
     /// Its variance.
     pub variance: f64,
-    /// The gain.
-    pub gain: Vec<f64>,
+    /// `f = S^T h`, with the root `S` before it.
+    pub effect: Vec<f64>,
+    /// What of `f f^T / s` the root lost: `S <- S (I - shrinkage f f^T / s)`.
+    pub shrinkage: f64,
     /// `E`: the effect of the unknown start.
     pub start_effect: Vec<f64>,
     /// See [`Innovation::normalized`].
@@ -225,10 +227,36 @@ impl LinearFilter {
 
     /// Goes over a stretch of time under inputs `u(s) = sum c_j s^j / j!`, `[power][input]`, with impulses of the given
     /// areas at its end; empty where there are none. Lengths that differ by `slack` or less from one that was met
-    /// before count as that one. Gives `Phi`.
-    pub fn advance(&mut self, length: f64, slack: f64, inputs: &[f64], kick: &[f64]) -> Mat<f64> {
-        let n = self.state.mean.len();
-        let mut transition = Mat::identity(n, n);
+    /// before count as that one.
+    pub fn advance(&mut self, length: f64, slack: f64, inputs: &[f64], kick: &[f64]) {
+        self.advance_by(length, slack, inputs, kick, predicted_factor);
+    }
+
+    /// The same, with the way back; `None` where no time passed.
+    pub(crate) fn advance_and_return(
+        &mut self,
+        length: f64,
+        slack: f64,
+        inputs: &[f64],
+        kick: &[f64],
+    ) -> Option<WayBack> {
+        let mut way_back = None;
+        self.advance_by(length, slack, inputs, kick, |moved, noise| {
+            let (factor, back) = predicted_factor_and_way_back(moved, noise);
+            way_back = Some(back);
+            factor
+        });
+        way_back
+    }
+
+    fn advance_by(
+        &mut self,
+        length: f64,
+        slack: f64,
+        inputs: &[f64],
+        kick: &[f64],
+        predicted: impl FnOnce(&Mat<f64>, &[f64]) -> Mat<f64>,
+    ) {
         if length > slack {
             let at = self.stretch(length, slack, inputs.len() / self.n_inputs.max(1));
             let Stretch { transition: phi, inputs: effects, noise, .. } = &self.kept[at];
@@ -239,13 +267,11 @@ impl LinearFilter {
             }
             self.state.mean = next;
             self.state.columns = phi * &self.state.columns;
-            self.state.factor = predicted_factor(&(phi * &self.state.factor), noise);
-            transition.clone_from(phi);
+            self.state.factor = predicted(&(phi * &self.state.factor), noise);
         }
         if !kick.is_empty() {
             self.state.mean.iter_mut().zip(times(&self.space.input, kick)).for_each(|(a, b)| *a += b);
         }
-        transition
     }
 
     /// The place of a discretization, made if there is none.
@@ -285,8 +311,8 @@ impl LinearFilter {
         inputs: &[f64],
     ) -> Result<Vec<Taken>, EstimateError> {
         let n = self.state.mean.len();
-        let covariance = self.covariance();
-        let sizes: Vec<f64> = (0..n).map(|i| covariance[(i, i)].sqrt()).collect();
+        let factor = &self.state.factor;
+        let sizes: Vec<f64> = (0..n).map(|i| (0..n).map(|k| factor[(i, k)].powi(2)).sum::<f64>().sqrt()).collect();
         let mut taken = Vec::new();
         for (measurement, &value) in values.iter().enumerate() {
             if !value.is_nan() {
@@ -347,7 +373,7 @@ impl LinearFilter {
                 factor[(i, k)] -= shrinkage * gain[i] * f[k];
             }
         }
-        Ok(Some(Taken { measurement, innovation, variance, gain, start_effect, normalized, std }))
+        Ok(Some(Taken { measurement, innovation, variance, effect: f, shrinkage, start_effect, normalized, std }))
     }
 
     /// The signals to estimate, under inputs and their derivatives now (`[order][input]`).
@@ -435,6 +461,78 @@ pub(crate) fn predicted_factor(moved: &Mat<f64>, noise: &[f64]) -> Mat<f64> {
     }
     triangularize(&mut work, rows, n);
     Mat::from_fn(n, n, |i, k| if i >= k { work[i * rows + k] } else { 0.0 })
+}
+
+/// How a state before a stretch of time follows from the one after it.
+///
+/// In units of their roots, `x = mean + S z` before and `x' = mean' + S' z'` after it, `z` and the noise `w` of the
+/// stretch are independent and standard normal. The triangularization that gives `S'` says what they have to do with
+/// `z'` [@park1996]:
+///
+/// ```text
+/// [Phi S, L_d] Q = [S', 0]     [z; w] = Q [z'; u]     z = kept z' + lost u,   [kept, lost] the first rows of Q
+/// ```
+///
+/// `u` is standard normal, and independent of `z'` and all that comes after it. `Q` is orthogonal whatever the ranks of
+/// `S`, `L_d` and `S'` are: nothing is inverted, and nothing is subtracted.
+#[derive(Clone, Debug)]
+pub(crate) struct WayBack {
+    pub kept: Mat<f64>,
+    pub lost: Mat<f64>,
+}
+
+impl WayBack {
+    /// Where a root of the covariance of `z'` leads, with as many columns as rows at most.
+    pub fn root_before(&self, later: &Mat<f64>) -> Mat<f64> {
+        let moved = &self.kept * later;
+        compressed(&Mat::from_fn(moved.nrows(), moved.ncols() + self.lost.ncols(), |i, j| {
+            if j < moved.ncols() { moved[(i, j)] } else { self.lost[(i, j - moved.ncols())] }
+        }))
+    }
+
+    /// This stretch with the next.
+    pub fn followed_by(&self, next: &Self) -> Self {
+        Self { lost: self.root_before(&next.lost), kept: &self.kept * &next.kept }
+    }
+}
+
+/// `l` with `l l^T = a a^T` and no more columns than rows.
+fn compressed(a: &Mat<f64>) -> Mat<f64> {
+    let (n, columns) = (a.nrows(), a.ncols());
+    if columns <= n {
+        return a.clone();
+    }
+    if n >= BLOCKED {
+        return a.transpose().qr().thin_R().transpose().to_owned();
+    }
+    let mut work = flat(&a.transpose().to_owned());
+    triangularize(&mut work, columns, n);
+    Mat::from_fn(n, n, |i, k| if i >= k { work[i * columns + k] } else { 0.0 })
+}
+
+/// The triangular factor of `[moved, noise]`, with the way back.
+fn predicted_factor_and_way_back(moved: &Mat<f64>, noise: &[f64]) -> (Mat<f64>, WayBack) {
+    let n = moved.nrows();
+    let rows = n + noise.len().checked_div(n).unwrap_or(0);
+    let entry = |i: usize, k: usize| if k < n { moved[(i, k)] } else { noise[(k - n) * n + i] };
+    if n >= BLOCKED {
+        let decomposed = Mat::from_fn(rows, n, |k, i| entry(i, k)).qr();
+        let q = decomposed.compute_Q();
+        let way_back = WayBack { kept: q.get(..n, ..n).to_owned(), lost: q.get(..n, n..).to_owned() };
+        return (decomposed.thin_R().transpose().to_owned(), way_back);
+    }
+    // Columns of the identity run along and become those of Q^T.
+    let mut work = vec![0.0; rows * 2 * n];
+    for i in 0..n {
+        for k in 0..rows {
+            work[i * rows + k] = entry(i, k);
+        }
+        work[(n + i) * rows + i] = 1.0;
+    }
+    triangularize(&mut work, rows, n);
+    let of_q = |i: usize, k: usize| work[(n + i) * rows + k];
+    let way_back = WayBack { kept: Mat::from_fn(n, n, of_q), lost: Mat::from_fn(n, rows - n, |i, k| of_q(i, n + k)) };
+    (Mat::from_fn(n, n, |i, k| if i >= k { work[i * rows + k] } else { 0.0 }), way_back)
 }
 
 /// What inputs and their derivatives (`[order][input]`) add to a row of signals.

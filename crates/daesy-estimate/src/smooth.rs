@@ -1,14 +1,20 @@
 //! Estimates of signals: filtered, from the data up to now, and smoothed, from all data.
 //!
-//! The backward pass needs no inverse of a covariance, so that singular ones do no harm [@durbin2012, sec. 4.4]: with
-//! the innovations of a sample taken one by one, from the last to the first, and `L = I - K h`,
+//! The backward pass runs in units of the filter's roots, `x = mean + S z` with the filtered mean and root of a sample,
+//! so that `z` is standard normal given the data up to there. Given those after it too it has a mean `r` and a covariance
+//! `W W^T`, which change only by orthogonal matrices, sums of squares and the filter's own `S <- S (I - a f f^T / s)`:
 //!
 //! ```text
-//! r <- h e / s + L^T r    N <- h^T h / s + L^T N L        over a step: r <- Phi^T r    N <- Phi^T N Phi
-//! smoothed mean = x + P r        smoothed covariance = P - P N P
+//! over a step:     r <- kept r                          W W^T <- kept W W^T kept^T + lost lost^T
+//! a measurement:   r <- (I - a f f^T / s) r + f e / s   W <- (I - a f f^T / s) W
+//! smoothed mean = x + S r        smoothed covariance = (S W) (S W)^T
 //! ```
 //!
-//! with `x`, `P` predicted before the sample. Unknown starts run along as columns, and their uncertainty is added.
+//! with `kept` and `lost` of the orthogonal matrix that makes the next root triangular ([`WayBack`]; [@park1996] do so
+//! for `S` itself), and measurements taken one by one, from the last to the first. No covariance is inverted, so that
+//! singular ones do no harm, and none is subtracted: `P - P N P`, the usual form [@durbin2012, sec. 4.4], has no digit
+//! left where a sensor is 1e8 times as sharp as what was known before it. Unknown starts run along as columns, and their
+//! uncertainty is added.
 
 use faer::Mat;
 
@@ -17,7 +23,7 @@ use crate::error::EstimateError;
 use crate::filter::{FilterModel, RunData};
 use crate::kernel::{add_product, matrix};
 use crate::likelihood::{Derivatives, Likelihood, Scope, SemidefiniteInverse};
-use crate::online::{LinearFilter, Taken, dot, fed, is_seen, predicted_factor, times};
+use crate::online::{LinearFilter, Taken, WayBack, dot, fed, is_seen, predicted_factor, times};
 
 /// Estimates of one experiment, `[signal][sample]`. Means and deviations are NaN where data do not determine them yet.
 #[derive(Clone, Debug, Default)]
@@ -34,15 +40,16 @@ pub struct SignalEstimates {
     pub smoothed_std: Vec<Vec<f64>>,
 }
 
-/// What the forward pass leaves of a sample.
+/// What the forward pass leaves of a sample, with the measurements up to it.
 struct Passed {
     mean: Vec<f64>,
-    covariance: Mat<f64>,
+    /// A root of the covariance.
+    factor: Mat<f64>,
     columns: Mat<f64>,
     /// Taken measurements.
     taken: Vec<Taken>,
-    /// To the next sample.
-    transition: Mat<f64>,
+    /// From the next sample; `None` where no time passes to it.
+    way_back: Option<WayBack>,
 }
 
 /// Segments of an experiment that means and covariances are moved along.
@@ -114,13 +121,13 @@ impl<M: ParametricModel> Likelihood<'_, M> {
                 smoothed: vec![vec![f64::NAN; experiment.times.len()]; n_signals],
                 smoothed_std: vec![vec![f64::NAN; experiment.times.len()]; n_signals],
             };
-            let advance = |filter: &mut LinearFilter, segment: usize| -> Mat<f64> {
+            let advance = |filter: &mut LinearFilter, segment: usize| -> Option<WayBack> {
                 let stretch = &experiment.segments[segment];
                 let (length, slack) = match data.step_of[segment] {
                     Some(step) => (self.lengths()[step], 0.0),
                     None => (0.0, 0.0),
                 };
-                filter.advance(length, slack, inputs_of(segment), &stretch.kick)
+                filter.advance_and_return(length, slack, inputs_of(segment), &stretch.kick)
             };
             for segment in 0..experiment.segment_of.first().copied().unwrap_or(0) {
                 advance(&mut filter, segment);
@@ -128,24 +135,27 @@ impl<M: ParametricModel> Likelihood<'_, M> {
             let mut passed: Vec<Passed> = Vec::new();
             for (sample, &time) in experiment.times.iter().enumerate() {
                 let segment = experiment.segment_of[sample];
-                let mut here = Passed {
-                    mean: filter.state().mean.clone(),
-                    covariance: filter.covariance(),
-                    columns: filter.state().columns.clone(),
-                    taken: Vec::new(),
-                    transition: Mat::identity(n, n),
-                };
                 let values = &experiment.measurements[sample * m..(sample + 1) * m];
                 let variances = data.variances.map(|table| &table.value[sample * m..(sample + 1) * m]);
-                here.taken = filter.correct(time, values, variances, inputs_of(segment))?;
+                let taken = filter.correct(time, values, variances, inputs_of(segment))?;
                 for (signal, estimate) in filter.estimates(inputs_of(segment)).into_iter().enumerate() {
                     result.filtered[signal].push(estimate.mean);
                     result.filtered_std[signal].push(estimate.std);
                 }
+                let mut here = Passed {
+                    mean: filter.state().mean.clone(),
+                    factor: filter.state().factor.clone(),
+                    columns: filter.state().columns.clone(),
+                    taken,
+                    way_back: None,
+                };
                 let end = experiment.segment_of.get(sample + 1).copied().unwrap_or(segment);
                 for piece in segment..end {
-                    let transition = advance(&mut filter, piece);
-                    here.transition = &transition * &here.transition;
+                    let next = advance(&mut filter, piece);
+                    here.way_back = match (here.way_back, next) {
+                        (Some(first), Some(next)) => Some(first.followed_by(&next)),
+                        (first, next) => first.or(next),
+                    };
                 }
                 passed.push(here);
             }
@@ -154,32 +164,31 @@ impl<M: ParametricModel> Likelihood<'_, M> {
             // Backward.
             let known = SemidefiniteInverse::new(&normal_matrix);
             let delta: Vec<f64> = times(&known.matrix, &normal_vector).iter().map(|x| -x).collect();
-            let mut later = Later { r: vec![0.0; n], columns: Mat::zeros(n, q), information: Mat::zeros(n, n) };
+            let mut later = Later { r: vec![0.0; n], columns: Mat::zeros(n, q), root: Mat::identity(n, n) };
             for (sample, here) in passed.iter().enumerate().rev() {
-                later.before_transition(&here.transition);
-                for taken in here.taken.iter().rev() {
-                    let h: Vec<f64> = (0..n).map(|j| space.measured.state[(taken.measurement, j)]).collect();
-                    later.before_correction(taken, &h);
+                if let Some(way_back) = &here.way_back {
+                    later.before_step(way_back);
                 }
                 let segment = experiment.segment_of[sample];
                 let feed = |terms: &[Mat<f64>], row: usize| fed(terms, row, inputs_of(segment), experiment.n_inputs);
-                let mean: Vec<f64> =
-                    here.mean.iter().zip(times(&here.covariance, &later.r)).map(|(a, b)| a + b).collect();
-                let spread_columns = &here.columns + &here.covariance * &later.columns;
+                let mean: Vec<f64> = here.mean.iter().zip(times(&here.factor, &later.r)).map(|(a, b)| a + b).collect();
+                let spread_columns = &here.columns + &here.factor * &later.columns;
                 for signal in 0..n_signals {
                     let row: Vec<f64> = (0..n).map(|j| space.estimated.state[(signal, j)]).collect();
-                    let w = times(&here.covariance, &row);
+                    let seen: Vec<f64> = (0..n).map(|k| (0..n).map(|i| row[i] * here.factor[(i, k)]).sum()).collect();
+                    let spread: Vec<f64> =
+                        later.root.col_iter().map(|w| w.iter().zip(&seen).map(|(w, s)| w * s).sum()).collect();
                     let along: Vec<f64> =
                         (0..q).map(|k| (0..n).map(|i| row[i] * spread_columns[(i, k)]).sum()).collect();
-                    let variance = dot(&row, &w) - dot(&w, &times(&later.information, &w))
-                        + dot(&along, &times(&known.matrix, &along));
+                    let variance = dot(&spread, &spread) + dot(&along, &times(&known.matrix, &along));
                     let is_determined = is_seen(&known, &normal_matrix, &along);
                     if is_determined {
                         result.smoothed[signal][sample] =
                             dot(&row, &mean) + dot(&along, &delta) + feed(&space.estimated.inputs, signal);
-                        result.smoothed_std[signal][sample] = variance.max(0.0).sqrt();
+                        result.smoothed_std[signal][sample] = variance.sqrt();
                     }
                 }
+                here.taken.iter().rev().for_each(|taken| later.before_correction(taken));
             }
             all.push(result);
         }
@@ -187,42 +196,33 @@ impl<M: ParametricModel> Likelihood<'_, M> {
     }
 }
 
-/// What the samples after a point say about the state there: `r` and `N` of the module, and `r` for the columns of an
-/// unknown start.
+/// What the samples after a point say about the state there, in units of the root that the filter has of it: `r` and `W`
+/// of the module, and `r` for the columns of an unknown start.
 struct Later {
     r: Vec<f64>,
     columns: Mat<f64>,
-    /// `N`
-    information: Mat<f64>,
+    /// `W`
+    root: Mat<f64>,
 }
 
 impl Later {
-    /// `r <- Phi^T r    N <- Phi^T N Phi`
-    fn before_transition(&mut self, transition: &Mat<f64>) {
-        self.r = times(&transition.transpose().to_owned(), &self.r);
-        self.columns = transition.transpose() * &self.columns;
-        self.information = transition.transpose() * &self.information * transition;
+    fn before_step(&mut self, way_back: &WayBack) {
+        self.r = times(&way_back.kept, &self.r);
+        self.columns = &way_back.kept * &self.columns;
+        self.root = way_back.root_before(&self.root);
     }
 
-    /// `r <- h e / s + L^T r    N <- h^T h / s + L^T N L`
-    fn before_correction(&mut self, taken: &Taken, h: &[f64]) {
-        let (n, q) = (h.len(), self.columns.ncols());
-        let along = dot(&taken.gain, &self.r);
-        let nk = times(&self.information, &taken.gain);
-        let knk = dot(&taken.gain, &nk);
-        for (r, h) in self.r.iter_mut().zip(h) {
-            *r += h * (taken.innovation / taken.variance - along);
+    fn before_correction(&mut self, taken: &Taken) {
+        let Taken { effect, shrinkage, innovation, variance, start_effect, .. } = taken;
+        // x <- (I - a f f^T / s) x + f e / s
+        let correct = |x: &mut [f64], innovation: f64| {
+            let along = (innovation - shrinkage * dot(effect, x)) / variance;
+            x.iter_mut().zip(effect).for_each(|(x, f)| *x += f * along);
+        };
+        correct(&mut self.r, *innovation);
+        for (k, effect_of_start) in start_effect.iter().enumerate() {
+            correct(self.columns.col_as_slice_mut(k), *effect_of_start);
         }
-        for k in 0..q {
-            let along: f64 = (0..n).map(|i| taken.gain[i] * self.columns[(i, k)]).sum();
-            for (i, h) in h.iter().enumerate() {
-                self.columns[(i, k)] += h * (taken.start_effect[k] / taken.variance - along);
-            }
-        }
-        for j in 0..n {
-            for i in 0..n {
-                self.information[(i, j)] += h[i] * h[j] * (1.0 / taken.variance + knk) - h[i] * nk[j] - nk[i] * h[j];
-            }
-        }
+        (0..self.root.ncols()).for_each(|k| correct(self.root.col_as_slice_mut(k), 0.0));
     }
 }
