@@ -20,8 +20,11 @@
 use faer::Mat;
 use faer::linalg::solvers::Solve;
 
+use crate::descriptor::ParametricModel;
+use crate::error::EstimateError;
 use crate::filter::{FilterModel, RunData};
 use crate::kernel::{add_product, dot};
+use crate::likelihood::{Derivatives, Likelihood, Scope};
 use crate::start::StartJet;
 
 /// A measured value: sample and measurement.
@@ -200,6 +203,22 @@ impl SeenStart {
             }
         }
         moved
+    }
+}
+
+impl<M: ParametricModel> Likelihood<'_, M> {
+    /// How many values a diffuse start takes, one for each of its directions that data determine: the likelihood is a
+    /// density of the others. Zero for other starts.
+    ///
+    /// # Errors
+    /// As [`Likelihood::evaluate`].
+    pub fn n_taken_by_start(&self, theta: &[f64]) -> Result<usize, EstimateError> {
+        let assembled = self.assemble(theta, Derivatives::None, Scope::Measured)?;
+        let determined = |(at, start): (usize, &StartJet)| {
+            let data = self.run_data(at, &assembled, start);
+            if data.is_diffuse { SeenStart::new(&assembled.filter, &data).transform.ncols() } else { 0 }
+        };
+        Ok(assembled.starts.iter().enumerate().map(determined).sum())
     }
 }
 

@@ -203,6 +203,9 @@ pub struct Identification {
     pub bic: Option<f64>,
     /// Number of values used.
     pub n_samples: usize,
+    /// Number of values that the likelihood is a density of: those used, but for one for each direction of a diffuse
+    /// start; where the method has a likelihood.
+    pub n_density_values: Option<usize>,
     /// How much of the variation of each measurement is predicted, in percent.
     pub fit_percent: Vec<(String, f64)>,
     /// What data determine.
@@ -691,6 +694,7 @@ impl Identification {
         keys.insert("aic".into(), self.aic.map_or(Value::Null, number));
         keys.insert("bic".into(), self.bic.map_or(Value::Null, number));
         keys.insert("n_samples".into(), json!(self.n_samples));
+        keys.insert("n_density_values".into(), json!(self.n_density_values));
         keys.insert("fit_percent".into(), named(&self.fit_percent));
         keys.insert(
             "identifiability".into(),

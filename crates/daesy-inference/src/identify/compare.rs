@@ -1,9 +1,12 @@
 //! Several studies of the same data, side by side.
 //!
-//! Likelihoods, AIC and BIC can be compared if they are those of the same measured values; errors on records for
+//! Likelihoods, AIC and BIC can be compared if they are densities of the same measured values. That of a study with a
+//! diffuse start is a density of fewer: the start takes as many as it has directions, and a density of n values in mm is
+//! 1000^-n times that in m, so that the unit of the data would choose between densities of different n. Errors on records for
 //! validation if the same signals of the same records are predicted.
 
 use daesy_estimate::horizon::Horizon;
+use daesy_graph::finding::Level;
 use serde_json::{Map, Value, json};
 
 use super::{Identification, Validated, number, validation};
@@ -141,10 +144,34 @@ impl Comparison {
         Some(&self.studies[least].file)
     }
 
+    /// Two studies whose likelihoods are densities of different numbers of values, if there are.
+    fn different_densities(&self) -> Option<[(&str, usize); 2]> {
+        let mut counted =
+            self.studies.iter().filter_map(|study| Some((study.file.as_str(), study.found.n_density_values?)));
+        let first = counted.next()?;
+        counted.find(|other| other.1 != first.1).map(|other| [first, other])
+    }
+
+    /// What is to be told about the comparison.
+    #[must_use]
+    pub fn diagnostics(&self) -> Vec<Diagnostic> {
+        let told = self.different_densities().map(|[(first, n), (second, m)]| {
+            let message = format!(
+                "AIC and BIC of `{first}` and `{second}` cannot be compared: their likelihoods are densities of {n} and of \
+                 {m} values, and the unit of the data decides which is larger"
+            );
+            let help = "a diffuse start takes as many values as it has directions: give all studies the same `mode` in \
+                        `[initial]`, or compare errors on records that are not used (`validation` in `[data]`)";
+            Diagnostic::new(Level::Warning, "different-densities", message).with_help(help)
+        });
+        told.into_iter().collect()
+    }
+
     fn bests(&self) -> [(&'static str, Option<&str>); 3] {
+        let with_density = |figure: Option<f64>| figure.filter(|_| self.different_densities().is_none());
         [
-            ("aic", self.best(|study| study.found.aic)),
-            ("bic", self.best(|study| study.found.bic)),
+            ("aic", self.best(|study| with_density(study.found.aic))),
+            ("bic", self.best(|study| with_density(study.found.bic))),
             ("validation", self.best(|study| self.missed(study))),
         ]
     }
@@ -158,7 +185,17 @@ impl Comparison {
             keys.insert("model".into(), json!(study.found.model));
             keys.insert("n_unknown".into(), json!(study.found.parameters.len()));
             let mut all = study.found.to_json();
-            for key in ["method", "method_reason", "converged", "n_samples", "cost", "log_likelihood", "aic", "bic"] {
+            for key in [
+                "method",
+                "method_reason",
+                "converged",
+                "n_samples",
+                "n_density_values",
+                "cost",
+                "log_likelihood",
+                "aic",
+                "bic",
+            ] {
                 keys.insert(key.into(), all.remove(key).unwrap_or_default());
             }
             for key in ["validation", "parameters"] {

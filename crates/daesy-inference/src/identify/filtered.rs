@@ -322,6 +322,7 @@ impl<'p, 'a> Sought<'p, 'a> {
             aic: Some(2.0 * n_unknown as f64 - 2.0 * log_likelihood),
             bic: Some(n_unknown as f64 * (n as f64).ln() - 2.0 * log_likelihood),
             n_samples: n,
+            n_density_values: Some(n),
             fit_percent: fit_percent(study, &fits),
             identifiability: Identifiability { rank: by_data.rank, n_unknown, flat_directions },
             residuals,

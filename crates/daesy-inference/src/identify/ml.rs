@@ -311,6 +311,7 @@ fn finish(
     let expansion = objective.inner.likelihood.expand(theta).map_err(refused)?;
     let innovations = objective.inner.likelihood.innovations(theta).map_err(refused)?;
     let n = expansion.value.n_counted;
+    let n_taken_by_start = objective.inner.likelihood.n_taken_by_start(theta).map_err(refused)?;
     let n_estimated = n_estimated(study, &expansion.value.start);
     let fits = fits(study, &innovations);
     let mut cost = -expansion.value.log_likelihood;
@@ -376,6 +377,7 @@ fn finish(
         aic: Some(2.0 * n_parameters as f64 - 2.0 * log_likelihood),
         bic: Some(n_parameters as f64 * (n as f64).ln() - 2.0 * log_likelihood),
         n_samples: n,
+        n_density_values: Some(n - n_taken_by_start.min(n)),
         fit_percent: fit_percent(study, &fits),
         identifiability: Identifiability { rank: by_data.rank, n_unknown: study.unknowns.len(), flat_directions },
         residuals,

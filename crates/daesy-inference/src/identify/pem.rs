@@ -611,6 +611,7 @@ fn finish(
         aic: None,
         bic: None,
         n_samples,
+        n_density_values: None,
         fit_percent: fit_percent(study, &fits),
         identifiability: Identifiability { rank: uncertainty.rank, n_unknown: study.unknowns.len(), flat_directions },
         residuals,

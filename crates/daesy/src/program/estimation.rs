@@ -262,6 +262,7 @@ fn compare_verb(args: &IdentifyArgs) -> Answer {
     let mut models: Vec<&str> = comparison.studies.iter().map(|study| study.found.model.as_str()).collect();
     models.dedup();
     answer.model = Some(models.join(", "));
+    answer.diagnostics.extend(comparison.diagnostics());
     answer.keys = comparison.to_json();
     answer.text = comparison.to_text();
     if let Some(path) = &args.file.report {
