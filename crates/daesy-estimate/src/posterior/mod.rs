@@ -11,6 +11,7 @@
 //! diverge there, and the draws avoid the place [@betancourt2017, sec. 6.2]. A run in which any does is taken again from
 //! its start with shorter steps ([`ACCEPTANCES`]); what is left is told.
 
+mod bounded;
 pub mod diagnostics;
 mod mode;
 pub mod nuts;
@@ -21,7 +22,9 @@ use faer::Mat;
 use rayon::prelude::*;
 
 use mode::Beginning;
+use nuts::Running;
 
+pub use bounded::have_ray_in_box;
 pub use diagnostics::{Convergence, convergence};
 pub use nuts::{Chain, NutsOptions, run_chain};
 pub use proper::precision_by_fall;
@@ -31,6 +34,11 @@ pub use transform::Transform;
 pub trait LogDensity: Sync {
     /// Its logarithm with the gradient; `None` where it is zero or not defined.
     fn evaluate(&self, theta: &[f64]) -> Option<Slope>;
+
+    /// Whether the work is to end, with the draws that there are. From then on there may be no values.
+    fn is_over(&self) -> bool {
+        false
+    }
 }
 
 /// A value with its gradient.
@@ -96,6 +104,10 @@ impl LogDensity for Unbounded<'_> {
         let is_finite = value.is_finite() && gradient.iter().all(|slope| slope.is_finite());
         is_finite.then_some(Slope { value, gradient })
     }
+
+    fn is_over(&self) -> bool {
+        self.density.is_over()
+    }
 }
 
 /// A mode of a density with the curvature of its negative logarithm there, in the coordinates of the unknowns.
@@ -107,7 +119,13 @@ pub struct Mode {
     pub curvature: Mat<f64>,
 }
 
+/// Draws of a chain before the other chains take theirs.
+const TURN: usize = 50;
+
 /// Samples a density around its modes: chains begin around one after another, with the metric of the curvature there.
+///
+/// Chains take turns, so that where the work has to end before all is drawn ([`LogDensity::is_over`]) all of them have
+/// about as many draws; they are cut to the same number, which may be none.
 #[must_use]
 pub fn sample(density: &dyn LogDensity, transforms: &[Transform], modes: &[Mode], options: &SampleOptions) -> Draws {
     let unbounded = Unbounded { density, transforms };
@@ -116,10 +134,14 @@ pub fn sample(density: &dyn LogDensity, transforms: &[Transform], modes: &[Mode]
         let (n_warmup, n_draws) = (options.n_warmup, options.n_draws);
         let nuts = NutsOptions { n_warmup, n_draws, target_acceptance, ..NutsOptions::default() };
         let chains: Vec<_> = beginnings.iter().cycle().take(options.n_chains).enumerate().collect();
-        let run_one = |(chain, Beginning { center, covariance }): (usize, &Beginning)| {
-            run_chain(&unbounded, center, covariance, &nuts, options.seed, chain as u32)
+        let begin = |(chain, Beginning { center, covariance }): (usize, &Beginning)| {
+            Running::begin(&unbounded, center, covariance, &nuts, options.seed, chain as u32)
         };
-        chains.into_par_iter().map(run_one).collect()
+        let mut running: Vec<Running<'_>> = chains.into_par_iter().map(begin).collect();
+        while !density.is_over() && running.iter().any(|chain| chain.n_left() > 0) {
+            running.par_iter_mut().for_each(|chain| chain.go_on(TURN));
+        }
+        running.into_iter().map(Running::end).collect()
     };
     let mut n_evaluations = 0;
     let mut tried: Option<(f64, Vec<Chain>)> = None;
@@ -129,14 +151,22 @@ pub fn sample(density: &dyn LogDensity, transforms: &[Transform], modes: &[Mode]
         // Where shorter steps do not help, as at an edge where the density ends, yet shorter ones will not.
         let before = tried.as_ref().map_or(usize::MAX, |(_, chains)| n_divergences(chains));
         let now = n_divergences(&chains);
-        if now < before {
+        let is_cut_short = density.is_over() && tried.is_some();
+        if now < before && !is_cut_short {
             tried = Some((target, chains));
         }
-        if now == 0 || now >= before {
+        if now == 0 || now >= before || density.is_over() {
             break;
         }
     }
-    let (target_acceptance, chains) = tried.unwrap_or_default();
+    let (target_acceptance, mut chains) = tried.unwrap_or_default();
+    let n_common = chains.iter().map(|chain| chain.draws.len()).min().unwrap_or(0);
+    if density.is_over() {
+        chains.iter_mut().for_each(|chain| {
+            chain.draws.truncate(n_common);
+            chain.values.truncate(n_common);
+        });
+    }
     let theta = |draw: &Vec<f64>| -> Vec<f64> {
         transforms.iter().zip(draw).map(|(transform, q)| transform.value(*q)).collect()
     };
@@ -317,6 +347,41 @@ mod tests {
         assert_eq!(draws.divergences, 0);
         assert!(draws.target_acceptance > 0.8);
         check(&draws, 1, 0.0, 1.0);
+    }
+
+    /// A density whose time is over after so many evaluations.
+    struct Limited {
+        density: Normal,
+        n_left: std::sync::atomic::AtomicI64,
+    }
+
+    impl LogDensity for Limited {
+        fn evaluate(&self, theta: &[f64]) -> Option<Slope> {
+            self.n_left.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
+            if self.is_over() { None } else { self.density.evaluate(theta) }
+        }
+
+        fn is_over(&self) -> bool {
+            self.n_left.load(std::sync::atomic::Ordering::Relaxed) < 0
+        }
+    }
+
+    #[test]
+    fn draws_are_kept_where_the_time_is_over() {
+        let density = || Normal { mean: vec![0.0], precision: one(1.0) };
+        let whole = sample(&density(), &[Transform::Free], &around(&[0.0], &one(1.0)), &options(1000));
+        let cut = |n_left: i64| {
+            let limited = Limited { density: density(), n_left: n_left.into() };
+            sample(&limited, &[Transform::Free], &around(&[0.0], &one(1.0)), &options(1000)).theta
+        };
+        // The warm-up takes about half of the evaluations.
+        let found = cut(whole.n_evaluations as i64 * 4 / 5);
+        let n = found[0].len();
+        assert!((100..1000).contains(&n), "{n}");
+        for (chain, whole) in found.iter().zip(&whole.theta) {
+            assert_eq!(chain, &whole[..n]);
+        }
+        assert!(cut(100).iter().all(Vec::is_empty));
     }
 
     #[test]

@@ -41,7 +41,7 @@ impl Default for NutsOptions {
 }
 
 /// Draws of one chain.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct Chain {
     /// `[draw][coordinate]`.
     pub draws: Vec<Vec<f64>>,
@@ -447,6 +447,106 @@ fn first_point(density: &dyn LogDensity, center: &[f64], metric: &Metric, number
     Some(Point { q: center.to_vec(), p: vec![0.0; center.len()], slope })
 }
 
+/// A chain that is run piece by piece; what it draws does not depend on the pieces.
+pub(super) struct Running<'a> {
+    density: &'a dyn LogDensity,
+    options: &'a NutsOptions,
+    numbers: Numbers,
+    metric: Metric,
+    /// Where it is; `None` where the density has no value around the center.
+    at: Option<Point>,
+    step: f64,
+    search: StepSearch,
+    ends: Vec<usize>,
+    seen: Vec<Vec<f64>>,
+    /// Draws so far, those of the warm-up among them.
+    n_done: usize,
+    result: Chain,
+}
+
+impl<'a> Running<'a> {
+    /// Begins around a center, with a first guess of the covariance.
+    pub fn begin(
+        density: &'a dyn LogDensity,
+        center: &[f64],
+        covariance: &Mat<f64>,
+        options: &'a NutsOptions,
+        seed: u64,
+        chain: u32,
+    ) -> Self {
+        let mut numbers = Numbers { key: key(seed), chain, next: 0 };
+        let metric = Metric::new(covariance);
+        let at = first_point(density, center, &metric, &mut numbers);
+        let step = at.as_ref().map_or(1.0, |at| reasonable_step(density, &metric, at, &mut numbers));
+        Self {
+            density,
+            options,
+            numbers,
+            metric,
+            at,
+            step,
+            search: StepSearch::new(step),
+            ends: windows(options.n_warmup),
+            seen: Vec::new(),
+            n_done: 0,
+            result: Chain::default(),
+        }
+    }
+
+    /// Draws that are still to be taken; none where the chain could not begin.
+    pub fn n_left(&self) -> usize {
+        if self.at.is_some() { self.options.n_warmup + self.options.n_draws - self.n_done } else { 0 }
+    }
+
+    /// Takes so many draws more, or fewer where there are no more to take or the work is over.
+    pub fn go_on(&mut self, n: usize) {
+        for _ in 0..n.min(self.n_left()) {
+            let Some(at) = &self.at else { return };
+            let found = transition(self.density, &self.metric, self.step, at, self.options, &mut self.numbers);
+            self.result.n_evaluations += found.n_evaluations;
+            if self.density.is_over() {
+                // It may have been cut where the density was no longer given.
+                return;
+            }
+            self.take(found);
+        }
+    }
+
+    fn take(&mut self, found: Transition) {
+        let (draw, n_warmup) = (self.n_done, self.options.n_warmup);
+        self.n_done += 1;
+        let at = self.at.insert(found.draw);
+        if draw >= n_warmup {
+            self.result.draws.push(at.q.clone());
+            self.result.values.push(at.slope.value);
+            self.result.divergences += usize::from(found.has_diverged);
+            self.result.n_cut += usize::from(found.is_cut);
+            self.result.acceptance += found.acceptance;
+            return;
+        }
+        self.step = self.search.next(found.acceptance, self.options.target_acceptance);
+        let has_begun = self.ends.first().is_some_and(|first| draw >= *first);
+        if has_begun && draw < self.ends.last().copied().unwrap_or(0) {
+            self.seen.push(at.q.clone());
+        }
+        if has_begun && self.ends.contains(&(draw + 1)) && self.seen.len() > 2 {
+            self.metric = Metric::new(&learned(&self.seen, &self.metric.covariance));
+            self.seen.clear();
+            self.step = reasonable_step(self.density, &self.metric, at, &mut self.numbers);
+            self.search = StepSearch::new(self.step);
+        }
+        if draw + 1 == n_warmup {
+            self.step = self.search.found();
+        }
+    }
+
+    /// What was drawn.
+    pub fn end(mut self) -> Chain {
+        self.result.acceptance /= self.result.draws.len().max(1) as f64;
+        self.result
+    }
+}
+
 /// Runs one chain around a center, with a first guess of the covariance. A density that has no value there gives no
 /// draws.
 #[must_use]
@@ -458,47 +558,7 @@ pub fn run_chain(
     seed: u64,
     chain: u32,
 ) -> Chain {
-    let mut numbers = Numbers { key: key(seed), chain, next: 0 };
-    let mut metric = Metric::new(covariance);
-    let mut result = Chain {
-        draws: Vec::with_capacity(options.n_draws),
-        values: Vec::with_capacity(options.n_draws),
-        divergences: 0,
-        n_cut: 0,
-        n_evaluations: 0,
-        acceptance: 0.0,
-    };
-    let Some(mut at) = first_point(density, center, &metric, &mut numbers) else { return result };
-    let mut step = reasonable_step(density, &metric, &at, &mut numbers);
-    let mut search = StepSearch::new(step);
-    let ends = windows(options.n_warmup);
-    let mut seen: Vec<Vec<f64>> = Vec::new();
-    for draw in 0..options.n_warmup + options.n_draws {
-        let found = transition(density, &metric, step, &at, options, &mut numbers);
-        result.n_evaluations += found.n_evaluations;
-        at = found.draw;
-        if draw >= options.n_warmup {
-            result.draws.push(at.q.clone());
-            result.values.push(at.slope.value);
-            result.divergences += usize::from(found.has_diverged);
-            result.n_cut += usize::from(found.is_cut);
-            result.acceptance += found.acceptance / options.n_draws as f64;
-            continue;
-        }
-        step = search.next(found.acceptance, options.target_acceptance);
-        let has_begun = ends.first().is_some_and(|first| draw >= *first);
-        if has_begun && draw < ends.last().copied().unwrap_or(0) {
-            seen.push(at.q.clone());
-        }
-        if has_begun && ends.contains(&(draw + 1)) && seen.len() > 2 {
-            metric = Metric::new(&learned(&seen, &metric.covariance));
-            seen.clear();
-            step = reasonable_step(density, &metric, &at, &mut numbers);
-            search = StepSearch::new(step);
-        }
-        if draw + 1 == options.n_warmup {
-            step = search.found();
-        }
-    }
-    result
+    let mut running = Running::begin(density, center, covariance, options, seed, chain);
+    running.go_on(running.n_left());
+    running.end()
 }

@@ -9,7 +9,8 @@ use daesy_estimate::filter::FilterOptions;
 use daesy_estimate::likelihood::Likelihood;
 use daesy_estimate::pem::FilterLikelihood;
 use daesy_estimate::posterior::{
-    Convergence, Draws, LogDensity, Mode, SampleOptions, Slope, Transform, convergence, precision_by_fall, sample,
+    Convergence, Draws, LogDensity, Mode, SampleOptions, Slope, Transform, convergence, have_ray_in_box,
+    precision_by_fall, sample,
 };
 use daesy_estimate::prior::{Prior, WithPriors, log_prior};
 use daesy_estimate::search::{Expansion, Objective, SearchEnd, SearchOptions, SearchSpace, minimize};
@@ -80,6 +81,8 @@ pub struct Posterior {
     pub draws: Draws,
     /// By unknown.
     pub convergence: Vec<Convergence>,
+    /// Whether there are fewer draws than were asked for, because the run was stopped.
+    pub is_stopped: bool,
     /// What is to be told about them.
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -131,6 +134,10 @@ impl<F: Fn(&[f64]) -> Option<Slope> + Sync> LogDensity for Density<'_, F> {
         }
         Some(Slope { value: value + log_prior(self.priors, theta), gradient })
     }
+
+    fn is_over(&self) -> bool {
+        self.watch.is_stopped()
+    }
 }
 
 /// Samples the posterior of what was identified.
@@ -157,9 +164,6 @@ pub fn posterior(loaded: &Loaded, found: &Identification, options: PosteriorOpti
         Linearity::Constant(model) => sampler.linear(&posed(loaded, &problem, model, SignalsWanted::No)?),
         Linearity::TimeVarying(_) | Linearity::Nonlinear(_) => sampler.nonlinear(),
     }?;
-    if loaded.watch.is_stopped() {
-        return Err(Failure::Method(vec![Diagnostic::error("stopped", "stopped before the end")]));
-    }
     sampled.judge();
     Ok(sampled)
 }
@@ -238,16 +242,25 @@ impl Sampler<'_> {
         let options = SampleOptions { n_chains, n_draws, n_warmup: n_warmup(n_draws, self.mode.len()), seed };
         let points: Vec<Mode> = modes.iter().map(|found| found.mode.clone()).collect();
         let draws = sample(&density, &transforms, &points, &options);
-        if draws.theta.iter().any(|chain| chain.len() < n_draws) {
-            return Err(no_value());
+        let n_found = draws.theta.iter().map(Vec::len).min().unwrap_or(0);
+        let is_stopped = self.loaded.watch.is_stopped();
+        if n_found < n_draws && (n_found == 0 || !is_stopped) {
+            return Err(self.no_value());
         }
         let of = |at: usize| -> Vec<Vec<f64>> {
             draws.theta.iter().map(|chain| chain.iter().map(|draw| draw[at]).collect()).collect()
         };
         let names: Vec<String> = unknowns.iter().map(|unknown| unknown.name.clone()).collect();
         let convergence = (0..names.len()).map(|at| convergence(&of(at))).collect();
-        let diagnostics = other_modes(&modes, &names).into_iter().collect();
-        Ok(Posterior { names, draws, convergence, diagnostics })
+        let mut diagnostics: Vec<Diagnostic> = other_modes(&modes, &names).into_iter().collect();
+        if n_found < n_draws {
+            let message = format!(
+                "stopped before the end: each of the {n_chains} chains is cut to {n_found} draws of {n_draws}, as many as \
+                 all of them have"
+            );
+            diagnostics.push(Diagnostic::error("stopped", message).with_help("what follows rests on these draws"));
+        }
+        Ok(Posterior { names, draws, convergence, is_stopped: n_found < n_draws, diagnostics })
     }
 
     /// The estimate, and other modes that are about as high: ends of searches from all over the bounds, and of those
@@ -299,25 +312,36 @@ impl Sampler<'_> {
         })
     }
 
+    /// Why there are no draws.
+    fn no_value(&self) -> Failure {
+        if self.loaded.watch.is_stopped() {
+            let message = "stopped before every chain had its first draw after the warm-up: there are no draws";
+            return Failure::Method(vec![Diagnostic::error("stopped", message)]);
+        }
+        let message = "the likelihood has no value around the estimate: no chain could begin";
+        Failure::Method(vec![Diagnostic::error("posterior", message)])
+    }
+
     /// Curvature with that of priors and of bounds on both sides. A direction without any is an improper posterior,
-    /// unless it is that of an unknown along which the density falls away even so.
+    /// unless it is that of an unknown along which the density falls away even so, or bounds end it on all sides.
     fn refuse_improper<O: Objective>(
         &self,
         searched: &mut WithPriors<'_, O>,
         priors: &[Option<Prior>],
     ) -> Result<Mat<f64>, Failure> {
         let Problem { unknowns, space, .. } = self.problem;
-        let Ok(expansion) = searched.inner.expand(self.mode) else { return Err(no_value()) };
+        let Ok(expansion) = searched.inner.expand(self.mode) else { return Err(self.no_value()) };
         let mut curvature = self.with_beforehand(&expansion.curvature, priors, self.mode);
         for at in 0..unknowns.len() {
             if curvature[(at, at)] * space.nominal[at].powi(2) < FLAT {
                 curvature[(at, at)] += precision_by_fall(searched, self.mode, at, space).unwrap_or(0.0);
             }
         }
-        let flat = flat_directions(&curvature, space, unknowns);
-        if flat.is_empty() {
+        let flat = FlatDirections::of(&curvature, space);
+        if flat.is_none() || flat.are_closed(searched, self.mode, space) {
             return Ok(curvature);
         }
+        let flat = flat.names(unknowns);
         let words: Vec<String> = flat.iter().map(|direction| direction.join(", ")).collect();
         let message = format!(
             "the posterior is improper: neither data nor priors nor bounds on both sides determine {}",
@@ -364,11 +388,6 @@ fn other_modes(modes: &[FoundMode], names: &[String]) -> Option<Diagnostic> {
     Some(Diagnostic::new(Level::Warning, "posterior-modes", message).with_help(help))
 }
 
-fn no_value() -> Failure {
-    let message = "the likelihood has no value around the estimate: no chain could begin";
-    Failure::Method(vec![Diagnostic::error("posterior", message)])
-}
-
 /// Draws before those that are kept. Chains begin around the mode with the metric of its curvature; what is left to learn
 /// are the step, and where the curvature elsewhere is another one, as many numbers as the metric has rows in each of its
 /// directions.
@@ -385,19 +404,67 @@ fn known_beforehand(space: &SearchSpace, prior: Option<Prior>, at: usize, x: f64
     prior.map_or(0.0, |prior| prior.precision(x).max(least)) + box_precision
 }
 
-/// Directions in which a curvature is zero but for rounding, as names of the unknowns in them.
-fn flat_directions(curvature: &Mat<f64>, space: &SearchSpace, unknowns: &[Unknown]) -> Vec<Vec<String>> {
-    let n = unknowns.len();
-    let unit: Vec<f64> = (0..n)
-        .map(|i| if curvature[(i, i)] > 0.0 { 1.0 / curvature[(i, i)].sqrt() } else { space.nominal[i] })
-        .collect();
-    let scaled = Mat::from_fn(n, n, |i, j| 0.5 * (curvature[(i, j)] + curvature[(j, i)]) * unit[i] * unit[j]);
-    let Ok(eigen) = SelfAdjointEigen::new(scaled.as_ref(), faer::Side::Lower) else { return Vec::new() };
-    let (values, vectors) = (eigen.S().column_vector(), eigen.U());
-    (0..n)
-        .filter(|&k| values[k] < FLAT)
-        .map(|k| (0..n).filter(|&i| vectors[(i, k)].abs() > 0.1).map(|i| unknowns[i].name.clone()).collect())
-        .collect()
+/// Directions in which a curvature is zero but for rounding.
+struct FlatDirections {
+    /// Orthonormal, in the units below.
+    scaled: Mat<f64>,
+    units: Vec<f64>,
+}
+
+impl FlatDirections {
+    fn of(curvature: &Mat<f64>, space: &SearchSpace) -> Self {
+        let n = curvature.nrows();
+        let units: Vec<f64> = (0..n)
+            .map(|i| if curvature[(i, i)] > 0.0 { 1.0 / curvature[(i, i)].sqrt() } else { space.nominal[i] })
+            .collect();
+        let scaled = Mat::from_fn(n, n, |i, j| 0.5 * (curvature[(i, j)] + curvature[(j, i)]) * units[i] * units[j]);
+        let Ok(eigen) = SelfAdjointEigen::new(scaled.as_ref(), faer::Side::Lower) else {
+            return Self { scaled: Mat::zeros(n, 0), units };
+        };
+        let (values, vectors) = (eigen.S().column_vector(), eigen.U());
+        let flat: Vec<usize> = (0..n).filter(|&k| values[k] < FLAT).collect();
+        Self { scaled: Mat::from_fn(n, flat.len(), |i, k| vectors[(i, flat[k])]), units }
+    }
+
+    fn is_none(&self) -> bool {
+        self.scaled.ncols() == 0
+    }
+
+    /// Whether bounds end what is flat on all sides, so that it has a finite integral. They do if it is straight: the
+    /// density is that of the estimate all the way to the bounds. Where it is bent, as that of `a*b` is, its way may pass
+    /// between bounds that the straight one meets.
+    fn are_closed<O: Objective>(&self, searched: &mut WithPriors<'_, O>, mode: &[f64], space: &SearchSpace) -> bool {
+        /// Differences of the logarithm of the density along a way that is flat.
+        const LEVEL: f64 = 1e-3;
+        if have_ray_in_box(&self.scaled, space) {
+            return false;
+        }
+        let Ok(here) = searched.value(mode) else { return false };
+        (0..self.scaled.ncols()).all(|k| {
+            [1.0, -1.0].into_iter().all(|sign| {
+                let along: Vec<f64> =
+                    self.units.iter().enumerate().map(|(i, unit)| sign * unit * self.scaled[(i, k)]).collect();
+                let end = |i: usize| {
+                    let bound = if along[i] > 0.0 { space.upper[i] } else { space.lower[i] };
+                    if along[i] == 0.0 { f64::INFINITY } else { ((bound - mode[i]) / along[i]).max(0.0) }
+                };
+                let end = (0..mode.len()).map(end).fold(f64::INFINITY, f64::min);
+                [0.25, 0.5, 0.75, 0.99].into_iter().all(|part| {
+                    let there: Vec<f64> = mode.iter().zip(&along).map(|(x, d)| x + part * end * d).collect();
+                    searched.value(&there).is_ok_and(|value| (value - here).abs() < LEVEL)
+                })
+            })
+        })
+    }
+
+    /// The names of the unknowns in each.
+    fn names(&self, unknowns: &[Unknown]) -> Vec<Vec<String>> {
+        let of = |k: usize| {
+            let takes_part = |(i, _): &(usize, &Unknown)| self.scaled[(*i, k)].abs() > 0.1;
+            unknowns.iter().enumerate().filter(takes_part).map(|(_, unknown)| unknown.name.clone()).collect()
+        };
+        (0..self.scaled.ncols()).map(of).collect()
+    }
 }
 
 impl Posterior {

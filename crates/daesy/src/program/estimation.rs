@@ -364,6 +364,9 @@ pub(super) fn identify_verb(args: &IdentifyArgs) -> Answer {
         answer.keys.insert("posterior".into(), sampled.to_json(shown));
         answer.text.push_str(&text_table(&sampled.rows()));
         answer.diagnostics.extend(sampled.diagnostics.iter().cloned());
+        if sampled.is_stopped {
+            answer.status = Status::GaveUp;
+        }
         sampled.add_to(&mut page);
         if let Some(path) = &args.posterior_file {
             files.push((path, to_bytes(&sampled.table(), draws_kind)));
