@@ -50,6 +50,23 @@ impl Prior {
         Self::Lognormal { location: mean.ln() - 0.5 * variance, scale: variance.sqrt() }
     }
 
+    /// Whether the density at a point, its slope and its curvature are numbers: squares of sizes below 1e-154, or of
+    /// distances beyond 1e154 of them, are none. The ends of the support, where the density may be zero, do not count.
+    #[must_use]
+    pub fn has_numbers_at(&self, x: f64) -> bool {
+        let of_normal =
+            |z: f64, std: f64| (z * z).is_finite() && (std * std).is_finite() && (1.0 / (std * std)).is_finite();
+        match *self {
+            Self::Normal { mean, std } => of_normal((x - mean) / std, std),
+            Self::Lognormal { location, scale } => {
+                let z = if x > 0.0 { (x.ln() - location) / scale } else { 0.0 };
+                location.is_finite() && of_normal(z, scale)
+            }
+            Self::Uniform { min, max } => (max - min).is_finite(),
+            Self::Gamma { shape, scale } => (1.0 / scale).is_finite() && (x / scale).is_finite() && shape.is_finite(),
+        }
+    }
+
     /// Values that are possible.
     #[must_use]
     pub fn support(&self) -> (f64, f64) {

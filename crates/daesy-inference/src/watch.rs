@@ -34,6 +34,9 @@ use daesy_study::load::Loaded;
 use daesy_study::prepare::start_time;
 use daesy_study::problem::{Linearity, Problem, refuse_unsaid_accuracy, study_of};
 
+/// The square of a measured value beyond this, in units of a standard deviation, may be no number.
+const LARGEST: f64 = 1e120;
+
 /// False alarms of each test per sample when nobody says.
 pub const FALSE_ALARM_RATE: f64 = 1e-4;
 
@@ -651,6 +654,16 @@ impl Watcher<'_, '_> {
             *input = self.filters.live().inputs().get(at).copied().unwrap_or(0.0);
             let message = format!("the input `{name}` has no value at t = {time}: the one before, {input}, is held");
             findings.push(note(Level::Warning, "input-missing-sample", message));
+        }
+        let mut measured = self.names.measurements.iter().zip(&values[n_inputs..]);
+        if let Some((signal, value)) = measured.find(|(_, value)| value.abs() > LARGEST) {
+            let message = format!(
+                "`{}` is {value:e} at t = {time}, too large to be counted with: the sample is left out, and the filter \
+                 stays where it was",
+                signal.name
+            );
+            findings.push(note(Level::Error, "value-too-large", message));
+            return summary.leave_out(tell, Some(*time), findings);
         }
         let live_sample = LiveSample { time: *time, inputs: &inputs, measurements: &values[n_inputs..] };
         let before = self.keeps_last.then(|| (self.filters.marks(), self.tests.clone()));

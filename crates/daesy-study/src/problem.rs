@@ -377,6 +377,15 @@ fn read_priors(loaded: &Loaded, study: &Study, unknowns: &mut [Unknown], values:
                  and `max`, sizes greater than zero; `min` and `max` of others belong to the unknown",
             );
             diagnostics.push(Diagnostic::resolve(&finding, &study.sources));
+        } else if unknown.prior.is_some_and(|prior| !prior.has_numbers_at(unknown.start)) {
+            let message = format!(
+                "the density of the prior of `{}` is no number at its start, {}: the prior is too narrow, or too far away",
+                unknown.name, unknown.start
+            );
+            let finding = Finding::error("prior", given.span, message)
+                .with_names([&unknown.name])
+                .with_help("give it other numbers, or take what is known exactly out of `[unknown]`");
+            diagnostics.push(Diagnostic::resolve(&finding, &study.sources));
         }
     }
     if diagnostics.is_empty() { Ok(()) } else { Err(Failure::Input(diagnostics)) }

@@ -20,7 +20,7 @@ pub(super) fn read_disturbance(reader: &mut Reader, name: &str, value: &Spanned<
     let white = section.take("white").map(|value| reader.quantity("white", value));
     let std = section.take("std").map(|value| reader.quantity("std", value));
     let time_constant = section.take("time_constant").map(|value| reader.quantity("time_constant", value));
-    let matern = section.take("matern").map(|value| read_matern(reader, value));
+    let matern = section.take("matern").map(|value| read_matern(reader, name, value));
     let walk = section.take("walk").map(|value| reader.quantity("walk", value));
     let num = section.take("num").map(|value| reader.quantities("num", value));
     let den = section.take("den").map(|value| reader.quantities("den", value));
@@ -29,6 +29,11 @@ pub(super) fn read_disturbance(reader: &mut Reader, name: &str, value: &Spanned<
         .and_then(|value| reader.word("initial", value, &["stationary", "zero"]))
         .is_some_and(|word| word == "zero");
     section.finish(reader);
+    for (key, quantity) in [("std", &std), ("walk", &walk)] {
+        if let Some(Some(quantity)) = quantity {
+            refuse_negative(reader, key, name, quantity);
+        }
+    }
     // A walk without a law of its own starts at rest.
     let starts_at_zero = starts_at_zero || walk.is_some() && std.is_none();
     let has_other = a.is_some()
@@ -155,7 +160,7 @@ fn walk_process(rate: Quantity, std: Option<Quantity>, span: Span) -> Disturbanc
 /// A = lambda [0 1 0 ..; 0 0 1 ..; -binomials]    B = sqrt(lambda) [0 .. 0 b]    C = std [1 0 ..]
 /// b^2 = 2 sqrt(pi) Gamma(p + 1) / Gamma(p + 1/2)
 /// ```
-fn read_matern(reader: &mut Reader, value: &Spanned<DeValue<'_>>) -> Option<DisturbanceProcess> {
+fn read_matern(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>>) -> Option<DisturbanceProcess> {
     let expected = "a table { smoothness = 1.5, std = .., length = .. }";
     let mut section = reader.table("matern", value, expected)?;
     let span = section.span;
@@ -170,6 +175,7 @@ fn read_matern(reader: &mut Reader, value: &Spanned<DeValue<'_>>) -> Option<Dist
         reader.findings.push(finding.with_help(format!("write it as {expected}")));
         return None;
     };
+    refuse_negative(reader, "std", name, &std);
     let p = smoothness - 0.5;
     if !(0.0..=MOST_MATERN).contains(&p) || p.fract() != 0.0 {
         let message = format!("the smoothness {smoothness} of a Matern process is none of 0.5, 1.5, 2.5, .., 5.5");
@@ -204,6 +210,20 @@ fn read_matern(reader: &mut Reader, value: &Spanned<DeValue<'_>>) -> Option<Dist
 /// The most derivatives of a Matern process.
 const MOST_MATERN: f64 = 5.0;
 
+/// A size below zero, written as a number.
+fn refuse_negative(reader: &mut Reader, key: &str, name: &str, quantity: &Quantity) {
+    if let Quantity { value: QuantityValue::Number(number), span } = quantity
+        && *number < 0.0
+    {
+        let help = format!("write `{key} = {}`: it is a size, and greater than zero", -number);
+        reader.findings.push(
+            Finding::error("out-of-range", *span, format!("the `{key}` of `{name}` is negative"))
+                .with_names([name])
+                .with_help(help),
+        );
+    }
+}
+
 pub(super) fn read_measurement(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>>) -> Option<Measurement> {
     let mut section = reader.table(name, value, "a table such as { column = \"y\", std = 0.01 }")?;
     let column = section.take("column").and_then(|value| reader.text("column", value));
@@ -220,15 +240,8 @@ pub(super) fn read_measurement(reader: &mut Reader, name: &str, value: &Spanned<
         );
     }
     for (key, quantity) in [("std", &std), ("variance", &variance)] {
-        if let Some(Quantity { value: QuantityValue::Number(number), span }) = quantity
-            && *number < 0.0
-        {
-            let help = format!("write `{key} = {}`: it is a size, and greater than zero", -number);
-            reader.findings.push(
-                Finding::error("out-of-range", *span, format!("the `{key}` of `{name}` is negative"))
-                    .with_names([name])
-                    .with_help(help),
-            );
+        if let Some(quantity) = quantity {
+            refuse_negative(reader, key, name, quantity);
         }
     }
     let presampling = section.take("presampling").and_then(|value| read_presampling(reader, name, value));
