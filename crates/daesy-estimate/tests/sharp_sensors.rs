@@ -131,3 +131,17 @@ fn smoothed_deviations_have_their_digits() {
         }
     }
 }
+
+/// A mass that is pushed by noise, of which nothing is known at the start: what is known is what the sensor says.
+#[test]
+fn unknown_starts_leave_the_digits() {
+    for (white, sensor) in [(1e12f64, 1e-3), (1e16, 1e-4)] {
+        let a = Mat::from_fn(2, 2, |i, j| if i < j { 1.0 } else { 0.0 });
+        let b = Mat::from_fn(2, 1, |i, _| if i == 1 { white.sqrt() } else { 0.0 });
+        let c = Mat::from_fn(1, 2, |_, j| if j == 0 { 1.0 } else { 0.0 });
+        let values: Vec<f64> = (0..25).map(|k| f64::from(k % 2)).collect();
+        for found in Process::new(a, b, c, sensor, &values, StartMode::Diffuse).smoothed_std() {
+            assert!((found - sensor).abs() < 1e-5 * sensor, "{white} {sensor}: {found}");
+        }
+    }
+}
