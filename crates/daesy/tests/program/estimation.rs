@@ -997,3 +997,44 @@ fn an_interval_beyond_bounds_is_told_for_nonlinear_models_too() {
         uneven_decay(1.01, "", ["0.02", "30"], "").run(&["identify", "study.toml", "--json", "--method", "ml"]).json();
     assert_eq!(finding(&document, "interval-over-bound")["names"], serde_json::json!(["k"]));
 }
+
+#[test]
+fn sizes_below_zero_are_refused_alike() {
+    let study = |disturbance: &str| {
+        format!(
+            "[linear]\nE = [[1]]\nF = [[-1]]\nJ = [[1]]\nH = [[1]]\n[disturbances]\nw1 = {disturbance}\n[measurements]\n\
+             y1 = {{ column = \"y\", std = 0.1 }}\n[estimate]\nsignals = [\"z1\"]\n[data]\nfile = \"d.csv\"\n"
+        )
+    };
+    for disturbance in [
+        "{ matern = { smoothness = 1.5, std = -0.4, length = 1.0 } }",
+        "{ std = -0.4, time_constant = 1.0 }",
+        "{ walk = -0.4 }",
+        "{ walk = 0.4, std = -1.0 }",
+    ] {
+        let session = Session::new().with("d.csv", "t,y\n0,1\n1,2\n").with("study.toml", &study(disturbance));
+        let run = session.run(&["estimate", "study.toml", "--json"]);
+        assert_eq!(run.status, 1, "{disturbance}");
+        assert_eq!(finding(&run.json(), "out-of-range")["names"][0], "w1", "{disturbance}");
+    }
+}
+
+/// The unit of the data would choose between densities of different numbers of values.
+#[test]
+fn likelihoods_of_fewer_values_are_not_compared_with_those_of_more() {
+    let session = nile();
+    let diffuse = std::fs::read_to_string(session.path("study.toml")).unwrap();
+    let known = diffuse.replace("mode = \"diffuse\"", "level = 1120.0");
+    let session = session.with("known.toml", &known).with("same.toml", &diffuse);
+    let run = session.run(&["identify", "study.toml", "known.toml", "--json"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let document = run.json();
+    let counts: Vec<u64> = (0..2).map(|at| document["studies"][at]["n_density_values"].as_u64().unwrap()).collect();
+    assert_eq!(counts, [99, 100]);
+    assert!(document["best"]["aic"].is_null() && document["best"]["bic"].is_null(), "{}", document["best"]);
+    let message = finding(&document, "different-densities")["message"].as_str().unwrap();
+    assert!(message.contains("99") && message.contains("known.toml"), "{message}");
+    let run = session.run(&["identify", "study.toml", "same.toml", "--json"]);
+    assert_eq!(run.json()["best"]["aic"], "study.toml");
+    assert!(!codes(&run.json()).contains(&"different-densities"));
+}

@@ -259,3 +259,54 @@ equation der(x) = a - b; y = a + b; end Sum;";
         assert!((a - b).abs() < 1e-9 && *a > 0.25, "{a} {b}");
     }
 }
+
+/// Of two unknowns that are not negative data know the sum s. With a flat prior it has the density s times that of the
+/// likelihood, and each of the two is uniform between 0 and s.
+#[test]
+fn bounds_on_one_side_close_what_is_flat() {
+    let closed = session("b = { start = 1, min = 0 }\nc = { start = 0.5, min = 0 }");
+    let run = closed.run(&["identify", "study.toml", "--posterior", "2000", "--json"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let [precision, product] = normal_equation();
+    let (mean, variance) = (product / precision, 1.0 / precision);
+    let expected = 0.5 * (mean + variance / mean);
+    let posterior = &run.json()["posterior"];
+    for name in ["b", "c"] {
+        let (found, ess) = (number(posterior, "mean", name), number(posterior, "ess", name));
+        assert!((found - expected).abs() < 5.0 * 0.2 / ess.sqrt(), "{found} instead of {expected}: {posterior}");
+    }
+    // One may grow without end where the other falls without end, and a product stays as it is along a hyperbola.
+    let open = session("b = { start = 1, min = 0 }\nc = { start = -0.5, max = 0 }");
+    let bent = session("b = { start = 1, min = 0 }\nc = { start = 0.6, min = 0 }")
+        .with("model.mo", &LAG.replace("b + c", "b*c"));
+    for refused in [open, bent] {
+        let run = refused.run(&["identify", "study.toml", "--posterior", "100", "--json"]);
+        assert_eq!(run.status, 1, "{}", run.stdout);
+        finding(&run.json(), "improper-posterior");
+    }
+}
+
+/// More draws than there is time for: those that there are, or a word that there are none.
+#[test]
+fn a_time_limit_keeps_the_draws_that_there_are() {
+    let session = session("b = { start = 1, prior = { normal = { mean = 1, std = 0.1 } } }");
+    let run = session.run(&["identify", "study.toml", "--posterior", "1000000", "--time-limit", "6", "--json"]);
+    assert_eq!(run.status, 3, "{}", run.stderr);
+    let document = run.json();
+    finding(&document, "stopped");
+    finding(&document, "time-limit");
+    if let Some(n_draws) = document["posterior"]["draws"].as_u64() {
+        assert!(n_draws > 0 && n_draws < 1_000_000);
+        assert!(number(&document["posterior"], "mean", "b").is_finite());
+    }
+}
+
+#[test]
+fn a_prior_whose_density_is_no_number_is_refused() {
+    for prior in ["mean = 0, std = 1e-160", "mean = 1e160, std = 1"] {
+        let session = session(&format!("b = {{ start = 1, prior = {{ normal = {{ {prior} }} }} }}"));
+        let run = session.run(&["identify", "study.toml", "--json"]);
+        assert_eq!(run.status, 1, "{prior}");
+        finding(&run.json(), "prior");
+    }
+}

@@ -864,3 +864,19 @@ fn the_last_of_repeated_samples_counts_where_the_study_says_so() {
         assert_eq!(repeated, if is_walk { 3 } else { 2 });
     }
 }
+
+/// The model has nothing to do with it.
+#[test]
+fn a_value_beyond_all_sizes_is_named() {
+    let study = "[linear]\nE = [[1]]\nF = [[-1]]\nJ = [[1]]\nH = [[1]]\n[disturbances]\nw1 = { white = 1.0 }\n\
+                 [measurements]\ny1 = { column = \"y\", std = 0.1 }\n[estimate]\nsignals = [\"z1\"]\n[watch]\nstep = 0.1\n";
+    let session = Session::new().with("study.toml", study);
+    let run = session.run_with(&["watch", "study.toml"], "t,y\n0,0.1\n0.1,1e308\n0.2,0.1\n");
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let told = run.stdout.lines().find(|line| line.contains("value-too-large")).expect("it is told");
+    assert!(told.contains("1e308"), "{told}");
+    let without = session.run_with(&["watch", "study.toml"], "t,y\n0,0.1\n0.2,0.1\n");
+    // The filter goes on as if it had not come.
+    let last = |text: &str| -> serde_json::Value { serde_json::from_str(text.lines().last().unwrap()).unwrap() };
+    assert_eq!(last(&run.stdout)["estimates"], last(&without.stdout)["estimates"]);
+}
