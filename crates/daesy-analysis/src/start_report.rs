@@ -319,7 +319,8 @@ fn used_parameters(flat: &FlatDae, values: &[f64]) -> Vec<(String, Value)> {
 fn n_free(flat: &FlatDae, prepared: &Prepared) -> usize {
     let description = prepared.system.description();
     let n_determined = description.constraints.len() + flat.initial_equations.len();
-    description.states.len().saturating_sub(n_determined)
+    let n_free = prepared.system.regular().verdict.degrees_of_freedom.saturating_sub(flat.initial_equations.len());
+    description.states.len().saturating_sub(n_determined).min(n_free)
 }
 
 /// By name the value given and the value used.

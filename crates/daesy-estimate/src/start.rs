@@ -353,7 +353,7 @@ fn condition_sizes(rows: &StartRows, space: &StateSpace, inputs: &StartInputs<'_
     {
         *term = positive(term);
     }
-    let mut sizes = known_part(&rows, &space, &all(inputs.value), inputs.n_inputs);
+    let mut sizes = known_part(&rows, &space.variables, &space.input, &all(inputs.value), inputs.n_inputs);
     add(&mut sizes, &times(&state_rows(&rows, &space), &all(mean)));
     add(&mut sizes, &rows.values);
     sizes

@@ -787,8 +787,10 @@ fn validate(
             let mean_square = squares / (n * n_rows) as f64;
             let variance = series.variance().iter().sum::<f64>() / n_rows as f64;
             let size = series.size();
-            // Where nothing varies, relative to the variable itself.
-            let scale = if variance.sqrt() > 1e-9 * size { variance.sqrt() } else { size };
+            // A series that misses what makes the variance knows too little of it. Where nothing varies, relative to the
+            // variable itself.
+            let deviation = variance.max(variance_among(&values.points, variable, n_rows)).sqrt();
+            let scale = if deviation > 1e-9 * size { deviation } else { size };
             let error = mean_square.sqrt();
             let allowed = options.rtol * size.max(variance.sqrt()) + options.atol;
             let unit = if scale > 0.0 { scale } else { 1.0 };
@@ -797,6 +799,17 @@ fn validate(
         .collect();
     let of = |at: usize| by_variable.iter().map(|values| values[at]).collect();
     Ok(Some(ErrorEstimate { n_samples: n, relative: of(0), tolerances: of(1), largest: of(2) }))
+}
+
+/// The variance of a variable among samples, on average over its rows.
+fn variance_among(points: &[PointValues], variable: usize, n_rows: usize) -> f64 {
+    let n = points.len().max(1) as f64;
+    let of_row = |row: usize| {
+        let values = points.iter().map(|point| point[variable * n_rows + row]);
+        let mean = values.clone().sum::<f64>() / n;
+        values.map(|value| (value - mean).powi(2)).sum::<f64>() / n
+    };
+    (0..n_rows).map(of_row).sum::<f64>() / n_rows.max(1) as f64
 }
 
 /// A warning where the model has no solution at a held-out sample.

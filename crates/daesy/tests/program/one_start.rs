@@ -223,7 +223,7 @@ struct Misled {
     changed: &'static [&'static str],
 }
 
-const MISLED: [Misled; 7] = [
+const MISLED: [Misled; 8] = [
     // Constant coefficients; of z3 no derivative is written, though the solution needs it.
     Misled {
         declarations: "z1, z2, z3(start = 5)",
@@ -273,6 +273,15 @@ const MISLED: [Misled; 7] = [
                     -der(z1) - 2*der(z2) = (1 + 2*time)*z1 + z2 - 2*z3 - z5 + k*(-3 - time + time^2);
                     der(z1) + der(z2) = (-1 - time)*z1 + z3 + 2*k; der(z1) = -2*z1 - z5 - k*time;",
         start: &[-1.0, 0.0, -3.0, 2.0, 0.0],
+        changed: &[],
+    },
+    // What is determined at the start is no value that nothing determines.
+    Misled {
+        declarations: "z1, z2, z3",
+        equations: "der(z1) + 8*der(z2) - 4*der(z3) = -z2 + z3 + k*(time - 4*time^2 + 2*time^3);
+                    2*der(z2) - der(z3) = z1 + (4 + 2*time)*z2 + (-2 - time)*z3 + k*(-1 - 2*time^2);
+                    -der(z1) - 10*der(z2) + 5*der(z3) = z2 - z3 + k*(1 - time + 6*time^2 - 2*time^3);",
+        start: &[0.0, -2.0, -4.0],
         changed: &[],
     },
     // At the start the coefficient of z2 in a constraint is zero: rounding errors in its place made z2 -1e15.
