@@ -6,6 +6,7 @@ pub mod chi_square;
 pub mod descriptor;
 pub mod discretize;
 pub mod error;
+mod expected;
 pub mod experiment;
 pub mod filter;
 mod free_start;

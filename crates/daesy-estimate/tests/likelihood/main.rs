@@ -488,3 +488,59 @@ fn conditional(
         Some((mean, variance.max(0.0).sqrt()))
     })
 }
+
+/// `dmu_i' S^-1 dmu_j + tr(S^-1 dS_i S^-1 dS_j) / 2` of the joint density of all samples. Where a start is estimated, the
+/// information of a filter counts what values tell of variances less, on purpose.
+#[test]
+fn expected_information_is_that_of_the_joint_density() {
+    let theta = RandomModel::theta();
+    for (mut model, start, label) in all_models() {
+        if matches!(start, StartMode::Estimated | StartMode::Diffuse) {
+            continue;
+        }
+        // The expected record, with the cells that are empty.
+        for at in 0..model.experiments.len() {
+            let mut means = model.joint(&theta, at).mean.into_iter();
+            for value in model.experiments[at].measurements.iter_mut().filter(|value| !value.is_nan()) {
+                *value = means.next().unwrap();
+            }
+        }
+        let likelihood = Likelihood::new(&model, &theta, FilterOptions::default()).expect(&label);
+        let random = likelihood.information_of_disturbances(&theta).expect(&label).expect(&label);
+        let found = likelihood.expand(&theta).expect(&label).information + &random;
+        let mut expected = Mat::<f64>::zeros(N_UNKNOWN, N_UNKNOWN);
+        for at in 0..model.experiments.len() {
+            let joint = model.joint(&theta, at);
+            let n = joint.mean.len();
+            let factor = joint.covariance.llt(faer::Side::Lower).expect("the joint covariance is definite");
+            let weight = factor.solve(Mat::<f64>::identity(n, n));
+            let slopes: Vec<(Mat<f64>, Mat<f64>)> = (0..N_UNKNOWN)
+                .map(|unknown| {
+                    let moved = |by: f64| {
+                        let mut theta = theta.clone();
+                        theta[unknown] += by;
+                        model.joint(&theta, at)
+                    };
+                    let (up, down) = (moved(1e-5), moved(-1e-5));
+                    let mean = Mat::from_fn(n, 1, |i, _| (up.mean[i] - down.mean[i]) / 2e-5);
+                    (mean, (up.covariance - down.covariance) * faer::Scale(1.0 / 2e-5))
+                })
+                .collect();
+            for i in 0..N_UNKNOWN {
+                for j in 0..N_UNKNOWN {
+                    let mean = slopes[i].0.transpose() * &weight * &slopes[j].0;
+                    let spread = (&weight * &slopes[i].1) * (&weight * &slopes[j].1);
+                    expected[(i, j)] += mean[(0, 0)] + 0.5 * (0..n).map(|k| spread[(k, k)]).sum::<f64>();
+                }
+            }
+        }
+        for i in 0..N_UNKNOWN {
+            for j in 0..N_UNKNOWN {
+                let unit = (expected[(i, i)] * expected[(j, j)]).sqrt();
+                let error = (found[(i, j)] - expected[(i, j)]).abs();
+                let (found, expected) = (found[(i, j)], expected[(i, j)]);
+                assert!(error <= 1e-6 * unit, "{label}: {found} instead of {expected} ({i}, {j})");
+            }
+        }
+    }
+}
