@@ -8,10 +8,12 @@
 //! I(u) = I at the expected record under u  +  a part that is the same for all inputs
 //! ```
 //!
-//! because the random part of a record does not depend on the input and has mean zero: the first is exact, the second
-//! an average over artificial records, zero without disturbances. For other models the information of the filter's
-//! likelihood is averaged over artificial records. Its derivatives are differences: what may be all error of these is no
-//! information (`noise`).
+//! because the random part of a record does not depend on the input and has mean zero. Both are exact; the second is zero
+//! without disturbances (`daesy_estimate::expected`). For other models, and linear ones so large that this is too much
+//! work, the information of the filter's likelihood is averaged over artificial records, and the error of standard errors
+//! that this leaves is told: with `s_(k)` what all records but the k-th of n would give, its square is
+//! `(n - 1)/n sum of (s_(k) - mean)^2` [@efron1981]. Derivatives are differences there: what may be all error of these is
+//! no information (`noise`).
 //!
 //! Where the start is found with the unknowns, its part of the information is eliminated. Expected and artificial records
 //! then begin where the model itself does, as start values say: a start that nobody knows moves somewhere, too.
@@ -59,7 +61,7 @@ use daesy_study::load::Loaded;
 use daesy_study::prediction_study::PredictionStudy;
 use daesy_study::prepare::{start_time, study_number};
 use daesy_study::problem::{Linearity, Problem, refuse_unsaid_accuracy, study_of};
-use daesy_study::study::{DesignCriterion, DesignOptions, InitialMode, Study};
+use daesy_study::study::{DesignCriterion, DesignInput, DesignOptions, InitialMode, Named, Study};
 
 /// Artificial records that information is averaged over.
 const N_SETS: usize = 16;
@@ -99,6 +101,8 @@ pub struct Verdict {
     pub criterion: String,
     /// Expected standard errors by unknown; infinite where it is not determined.
     pub std_errors: Vec<f64>,
+    /// Errors of these by the choice of artificial records; empty where none are needed.
+    pub std_errors_mc: Vec<f64>,
     /// The number that is minimized.
     pub value: f64,
 }
@@ -110,8 +114,26 @@ pub struct Determined {
     pub rank: usize,
     /// Directions that are not, by unknown with their weights, at the point of the least rank.
     pub flat_directions: Vec<Vec<(String, f64)>>,
-    /// The points with their ranks.
-    pub points: Vec<(Vec<f64>, usize)>,
+    /// The points, the start first.
+    pub points: Vec<DeterminedAt>,
+}
+
+/// What data of a plan could tell at a point.
+#[derive(Clone, PartialEq, Debug)]
+pub struct DeterminedAt {
+    /// The unknowns.
+    pub theta: Vec<f64>,
+    /// Directions that are determined.
+    pub rank: usize,
+    /// Unknowns that are determined, but with a standard error larger than their whole range.
+    pub lost: Vec<String>,
+}
+
+impl Determined {
+    /// The point of the least rank.
+    fn weakest(&self) -> Option<&DeterminedAt> {
+        self.points.iter().min_by_key(|point| point.rank)
+    }
 }
 
 /// A designed experiment.
@@ -148,7 +170,7 @@ pub struct Design {
 pub fn design(loaded: &Loaded, seed: u64) -> Result<Design, Failure> {
     let study = study_of(loaded)?;
     refuse_unsaid_accuracy(study)?;
-    let names = LiveNames::of(loaded)?;
+    let names = LiveNames::planned(loaded)?;
     let designer = Designer::new(loaded, study, names, seed)?;
     designer.design()
 }
@@ -166,6 +188,7 @@ struct Designer<'a> {
     sizes: Vec<f64>,
     unknowns: Vec<String>,
     points: Vec<Vec<f64>>,
+    space: SearchSpace,
     /// Points of the priors, which a design must be good for.
     prior_points: Vec<Vec<f64>>,
     criterion: Criterion,
@@ -188,7 +211,7 @@ enum Criterion {
 impl<'a> Designer<'a> {
     fn new(loaded: &'a Loaded, study: &'a Study, names: LiveNames, seed: u64) -> Result<Self, Failure> {
         let zeros = vec![0.0; names.inputs.len()];
-        let stand_in = names.stand_in(start_time(loaded, None), 1.0, 1, &zeros);
+        let stand_in = names.stand_in(start_time(loaded, None), 1.0, 4, &zeros);
         let problem = Problem::for_stream(loaded, &stand_in)?;
         let wrong = |span: Span, code: &'static str, message: String, help: &str| {
             let finding = Finding::error(code, span, message).with_help(help);
@@ -229,12 +252,27 @@ impl<'a> Designer<'a> {
                 return Err(wrong(sensor.span, "design", message, "say there how accurate it would be"));
             }
         }
+        let listed: Vec<&Named<()>> = options.sensors.iter().flatten().collect();
+        if let Some((_, again)) =
+            listed.iter().enumerate().find(|(at, it)| listed[..*at].iter().any(|other| other.name == it.name))
+        {
+            let message = format!("the sensor `{}` is listed twice in `sensors`", again.name);
+            return Err(wrong(again.span, "design", message, "list each sensor once: there is one of each"));
+        }
+        let n_candidates = options.sensors.as_ref().map_or(names.measurements.len(), Vec::len);
+        if let Some(choose) = options.choose.filter(|choose| *choose > n_candidates as u64) {
+            let message = format!("{choose} sensors are to be chosen of {n_candidates}");
+            let help = "say a smaller `choose` in `[design]`, or list more `sensors`";
+            return Err(wrong(Span::NONE, "design", message, help));
+        }
         let theta = problem.start();
         let space = &problem.space;
         let sizes = theta.iter().zip(&space.nominal).map(|(value, nominal)| value.abs().max(1e-3 * nominal)).collect();
-        let points = space.starts(&theta, 1 + N_POINTS, seed);
+        // The same points whatever the seed of artificial records: a verdict does not depend on that.
+        let points = space.starts(&theta, 1 + N_POINTS, 0);
+        let space = space.clone();
         let priors: Vec<Option<Prior>> = problem.unknowns.iter().map(|unknown| unknown.prior).collect();
-        let prior_points = prior_points(&theta, &priors, space);
+        let prior_points = prior_points(&theta, &priors, &space);
         let is_free = matches!(study.initial.mode, InitialMode::Estimate | InitialMode::Diffuse);
         let begun = is_free.then(|| {
             let mut begun = loaded.clone();
@@ -254,6 +292,7 @@ impl<'a> Designer<'a> {
             sizes,
             unknowns,
             points,
+            space,
             prior_points,
             criterion,
             seed,
@@ -265,20 +304,20 @@ impl<'a> Designer<'a> {
         let plan = self.plain(&mut diagnostics)?;
         let all: Vec<bool> = self.names.measurements.iter().map(|signal| self.is_candidate(&signal.name)).collect();
         self.refuse_exact(&plan, &all)?;
-        let sensors = self.choose_sensors(&plan, &all)?;
-        let identifiable = self.determined(&plan, &sensors, &mut diagnostics)?;
-        let mut goal = Goal { designer: self, sensors: &sensors, points: Vec::new() };
-        for theta in &self.prior_points {
-            match self.goal_point(&plan, &sensors, theta) {
-                Ok(point) => goal.points.push(point),
-                Err(failure) if self.prior_points.len() == 1 => return Err(failure),
-                Err(failure) => diagnostics.push(left_out(&failure, "the priors")),
-            }
-        }
-        let planned = self.verdict(&plan, &goal)?;
+        let ranked = self.ranked_sets(&plan, &all)?;
         let changes = !self.options.inputs.is_empty() || plan.is_sampled.iter().any(|is_sampled| !is_sampled);
-        let better = if changes {
-            let found = search::better(&goal, &plan)?;
+        let (goal, found) = if changes {
+            let Designed { goal, plan } = self.inputs_and_sensors(&plan, &all, ranked)?;
+            (goal, Some(plan))
+        } else {
+            (self.goal(&plan, ranked.into_iter().next().unwrap_or(all))?, None)
+        };
+        diagnostics.extend(goal.left_out.iter().cloned());
+        let sensors = goal.sensors.clone();
+        let identifiable = self.determined(&plan, &sensors, &mut diagnostics)?;
+        let planned = self.verdict(&plan, &goal)?;
+        diagnostics.extend(self.told_of(&identifiable, &planned));
+        let better = if let Some(found) = found {
             let verdict = self.verdict(&found, &goal)?;
             // What is no better is not offered.
             Some(if verdict.value < planned.value { (found, verdict) } else { (plan.clone(), planned.clone()) })
@@ -344,7 +383,7 @@ impl<'a> Designer<'a> {
             let column =
                 |column: &String| data.column(column).map_or_else(|| vec![0.0; data.times.len()], <[f64]>::to_vec);
             let inputs = self.names.inputs.iter().map(|input| column(&input.column)).collect();
-            let is_sampled = self.sampling(data.times.len());
+            let is_sampled = self.sampling(data.times.len())?;
             // A sensor that the record has no column of is one to come.
             let columns: Vec<Option<&[f64]>> =
                 self.names.measurements.iter().map(|signal| data.column(&signal.column)).collect();
@@ -375,7 +414,7 @@ impl<'a> Designer<'a> {
                 None => self.recorded(input, record.as_ref(), &times, diagnostics),
             });
         }
-        Ok(Plan { is_sampled: self.sampling(times.len()), is_missing: Vec::new(), times, inputs })
+        Ok(Plan { is_sampled: self.sampling(times.len())?, is_missing: Vec::new(), times, inputs })
     }
 
     /// How many steps there are in an experiment, which is never longer than asked.
@@ -442,11 +481,17 @@ impl<'a> Designer<'a> {
     }
 
     /// Where samples are taken when nobody has thought about it: as many as there may be, evenly spread.
-    fn sampling(&self, n_times: usize) -> Vec<bool> {
-        let n = self.options.samples.map_or(n_times, |samples| samples as usize).clamp(1, n_times);
+    fn sampling(&self, n_times: usize) -> Result<Vec<bool>, Failure> {
+        let n = self.options.samples.map_or(n_times, |samples| samples as usize).max(1);
+        if n > n_times {
+            let message = format!("{n} samples are to be taken at {n_times} times");
+            let finding = Finding::error("design", Span::NONE, message)
+                .with_help("say fewer `samples` in `[design]`, or a shorter `step`");
+            return Err(Failure::Input(vec![Diagnostic::resolve(&finding, &self.study.sources)]));
+        }
         let mut is_sampled = vec![false; n_times];
         (1..=n).for_each(|at| is_sampled[at * n_times / n - 1] = true);
-        is_sampled
+        Ok(is_sampled)
     }
 
     fn data(&self, plan: &Plan) -> Data {
@@ -508,16 +553,12 @@ impl<'a> Designer<'a> {
         theta: &[f64],
         n_sets: usize,
     ) -> Result<Mat<f64>, Failure> {
-        let Expected { information, noise, .. } =
-            self.expected(plan, sensors, theta, Asked { n_sets, with_noise: true })?;
-        Ok(match noise {
-            Some(noise) => noise::without_noise(&information, &noise).information,
-            None => information,
-        })
+        Ok(self.expected(plan, sensors, theta, Asked { n_sets, with_noise: true })?.sure())
     }
 
-    /// What is expected of a plan, averaged over artificial records; where these are none, of the expected record (linear
-    /// models), or of one artificial record (others).
+    /// What is expected of a plan, averaged over artificial records, of which some are asked for; where these are none, of
+    /// the expected record (linear models), or of one artificial record (others). For linear models the average over all
+    /// records there are is known where some are asked for.
     fn expected(&self, plan: &Plan, sensors: &[bool], theta: &[f64], asked: Asked) -> Result<Expected, Failure> {
         let n_sets = asked.n_sets;
         let problem = Problem::for_record(self.loaded, &self.data(plan))?;
@@ -542,8 +583,14 @@ impl<'a> Designer<'a> {
         };
         let likelihood = Likelihood::new(&begun, theta, FilterOptions::default()).map_err(refused)?;
         let empty = vec![f64::NAN; plan.times.len() * sensors.len()];
+        let mut added = None;
+        if n_sets > 0 && study.has_disturbances {
+            let seen = study.clone().with_measurements(vec![masked(vec![0.0; empty.len()])]);
+            let likelihood = Likelihood::new(&seen, theta, FilterOptions::default()).map_err(refused)?;
+            added = likelihood.information_of_disturbances(theta).map_err(refused)?;
+        }
         let mut records = Vec::new();
-        if n_sets == 0 || !study.has_disturbances {
+        if n_sets == 0 || !study.has_disturbances || added.is_some() {
             let unseen = begun.clone().with_measurements(vec![empty]);
             let likelihood = Likelihood::new(&unseen, theta, FilterOptions::default()).map_err(refused)?;
             let predictions = likelihood.innovations(theta).map_err(refused)?;
@@ -560,17 +607,19 @@ impl<'a> Designer<'a> {
                 records.extend(likelihood.sample(theta, &mut normal).map_err(refused)?.into_iter().next());
             }
         }
-        let mut sum = Mat::zeros(n, n);
+        let mut sets = Vec::with_capacity(records.len());
         let mut slopes = Vec::new();
         for record in &records {
             let seen = study.clone().with_measurements(vec![masked(record.clone())]);
             let likelihood = Likelihood::new(&seen, theta, FilterOptions::default()).map_err(refused)?;
             let found = likelihood.expand(theta).map_err(refused)?;
-            sum += found.information;
+            sets.push(found.information);
             slopes = found.scores.experiments.into_iter().next().map(|scores| scores.by_error).unwrap_or_default();
         }
-        let information = Mat::from_fn(n, n, |i, j| sum[(i, j)] / records.len() as f64);
-        Ok(Expected { information, noise: None, slopes: Some(slopes).filter(|_| records.len() == 1) })
+        let mut information = mean_of(&sets, None, n);
+        information += added.unwrap_or_else(|| Mat::zeros(n, n));
+        let slopes = Some(slopes).filter(|_| records.len() == 1);
+        Ok(Expected { information, noise: None, slopes, sets })
     }
 
     fn expected_of_filter(
@@ -587,7 +636,7 @@ impl<'a> Designer<'a> {
         let watch = &self.loaded.watch;
         let sets = study.artificial_data(theta, n_sets, self.seed.wrapping_add(1), watch).map_err(refused)?;
         let mut filtered = study.problem(study.settings.clone(), theta).map_err(refused)?;
-        let mut sum = Mat::zeros(n, n);
+        let mut informations = Vec::with_capacity(n_sets);
         let mut noise = None;
         for set in sets {
             filtered.set_measured(set.into_iter().map(masked).collect());
@@ -606,9 +655,9 @@ impl<'a> Designer<'a> {
                 let other = likelihood.expansion(theta).map_err(refused)?;
                 noise = Some(noise::noise(&found.scores, &other.scores));
             }
-            sum += found.information;
+            informations.push(found.information);
         }
-        Ok(Expected { information: Mat::from_fn(n, n, |i, j| sum[(i, j)] / n_sets as f64), noise, slopes: None })
+        Ok(Expected { information: mean_of(&informations, None, n), noise, slopes: None, sets: informations })
     }
 
     /// Refuses sensors without errors of which nothing is uncertain: their information has no bound.
@@ -617,7 +666,10 @@ impl<'a> Designer<'a> {
         for (at, signal) in self.study.measurements.iter().enumerate().filter(|(at, _)| candidates[*at]) {
             // One that changes with time is no number, and not zero throughout.
             let is_zero = |quantity| self.number(quantity).is_ok_and(|number| number == Some(0.0));
-            if !is_zero(signal.item.std.as_ref()) && !is_zero(signal.item.variance.as_ref()) {
+            // The square of a tiny standard deviation is zero, too.
+            let is_exact =
+                |quantity| self.number(quantity).is_ok_and(|number| number.is_some_and(|std| std * std == 0.0));
+            if !is_exact(signal.item.std.as_ref()) && !is_zero(signal.item.variance.as_ref()) {
                 continue;
             }
             let alone: Vec<bool> = (0..candidates.len()).map(|other| other == at).collect();
@@ -649,7 +701,9 @@ impl<'a> Designer<'a> {
     }
 
     fn verdict(&self, plan: &Plan, goal: &Goal<'_, '_>) -> Result<Verdict, Failure> {
-        let information = self.sure_information(plan, goal.sensors, &self.theta, N_SETS)?;
+        let asked = Asked { n_sets: N_SETS, with_noise: true };
+        let expected = self.expected(plan, &goal.sensors, &self.theta, asked)?;
+        let information = expected.sure();
         let criterion = match &self.criterion {
             Criterion::D => "D".to_owned(),
             Criterion::A => "A".to_owned(),
@@ -660,7 +714,22 @@ impl<'a> Designer<'a> {
             },
         };
         let std_errors = self.uncertainty(&information, true).std;
-        Ok(Verdict { criterion, std_errors, value: goal.value(plan)? })
+        let n_sets = expected.sets.len();
+        let mut std_errors_mc = Vec::new();
+        if n_sets > 1 {
+            let without = |set: usize| {
+                let information = mean_of(&expected.sets, Some(set), self.theta.len());
+                self.uncertainty(&expected.without_noise(information), true).std
+            };
+            let all: Vec<Vec<f64>> = (0..n_sets).map(without).collect();
+            let n = n_sets as f64;
+            let error = |at: usize| {
+                let mean = all.iter().map(|std| std[at]).sum::<f64>() / n;
+                ((n - 1.0) / n * all.iter().map(|std| (std[at] - mean).powi(2)).sum::<f64>()).sqrt()
+            };
+            std_errors_mc = (0..self.theta.len()).map(error).collect();
+        }
+        Ok(Verdict { criterion, std_errors, std_errors_mc, value: goal.value(plan)? })
     }
 
     /// What is minimized: logarithms, so that all criteria are alike. Of what is not told of the unknowns nothing counts.
@@ -698,7 +767,7 @@ impl<'a> Designer<'a> {
     ) -> Result<Determined, Failure> {
         let mut found = Determined { rank: usize::MAX, flat_directions: Vec::new(), points: Vec::new() };
         for (at, theta) in self.points.iter().enumerate() {
-            let information = match self.sure_information(plan, sensors, theta, 0) {
+            let information = match self.sure_information(plan, sensors, theta, 1) {
                 Ok(information) => information,
                 Err(failure) if at == 0 => return Err(failure),
                 Err(failure) => {
@@ -715,20 +784,130 @@ impl<'a> Designer<'a> {
                 };
                 found.flat_directions = judged.flat_directions.iter().map(named).collect();
             }
-            found.points.push((theta.clone(), judged.rank));
+            let range = |at: usize| self.space.upper[at] - self.space.lower[at];
+            let is_lost = |at: &usize| judged.std[*at].is_finite() && judged.std[*at] > range(*at);
+            let lost = (0..theta.len()).filter(is_lost).map(|at| self.unknowns[at].clone()).collect();
+            found.points.push(DeterminedAt { theta: theta.clone(), rank: judged.rank, lost });
         }
         Ok(found)
     }
 
-    /// The best set of sensors of the number asked for, all candidates where none is.
+    /// A goal for some sensors.
+    fn goal(&self, plan: &Plan, sensors: Vec<bool>) -> Result<Goal<'_, 'a>, Failure> {
+        let mut goal = Goal { designer: self, sensors, points: Vec::new(), left_out: Vec::new() };
+        for theta in &self.prior_points {
+            match self.goal_point(plan, &goal.sensors, theta) {
+                Ok(point) => goal.points.push(point),
+                Err(failure) if self.prior_points.len() == 1 => return Err(failure),
+                Err(failure) => goal.left_out.push(left_out(&failure, "the priors")),
+            }
+        }
+        Ok(goal)
+    }
+
+    /// Inputs and times of samples for the sensors, and sensors for them: the best sets for the plain input are tried,
+    /// as many as the work allows; from each of them on, the input is found for the sensors and the sensors for that input,
+    /// until these are known already. The best pair of all is taken.
+    fn inputs_and_sensors(
+        &self,
+        plan: &Plan,
+        candidates: &[bool],
+        ranked: Vec<Vec<bool>>,
+    ) -> Result<Designed<'_, 'a>, Failure> {
+        let n_pieces = |input: &DesignInput| input.pieces.unwrap_or(plan.times.len()).min(plan.times.len());
+        let n_runs = self.options.inputs.iter().map(|input| n_pieces(&input.item)).sum::<usize>().max(1);
+        let work = n_runs * plan.times.len() * self.prior_points.len();
+        let mut tried: Vec<Vec<bool>> = Vec::new();
+        let mut best: Option<(Worth, Designed<'_, 'a>)> = None;
+        let mut n_begun = 1;
+        for (at, first) in ranked.into_iter().enumerate() {
+            if at >= n_begun {
+                break;
+            }
+            let mut set = first;
+            for _ in 0..MOST_ROUNDS {
+                if tried.contains(&set) || best.is_some() && self.loaded.watch.is_stopped() {
+                    break;
+                }
+                tried.push(set.clone());
+                let goal = match self.goal(plan, set) {
+                    Ok(goal) => goal,
+                    Err(failure) if best.is_none() => return Err(failure),
+                    // Sensors that have no likelihood are no better than others.
+                    Err(_) => break,
+                };
+                if best.is_none() && goal.is_linear(plan)? {
+                    n_begun = (SEARCHED / work).clamp(FEWEST_SETS, MOST_SETS);
+                }
+                let plan = search::better(&goal, plan)?;
+                let worth = goal.worth(&plan)?;
+                set = self.ranked_sets(&plan, candidates)?.into_iter().next().unwrap_or_else(|| candidates.to_vec());
+                if best.as_ref().is_none_or(|(least, _)| worth.is_better_than(least)) {
+                    best = Some((worth, Designed { goal, plan }));
+                }
+            }
+        }
+        match best {
+            Some((_, best)) => Ok(best),
+            None => Ok(Designed { goal: self.goal(plan, candidates.to_vec())?, plan: plan.clone() }),
+        }
+    }
+
+    /// What is to be said of unknowns that a plan does not determine, or as good as not.
+    fn told_of(&self, identifiable: &Determined, planned: &Verdict) -> Vec<Diagnostic> {
+        let Some(weakest) = identifiable.weakest() else { return Vec::new() };
+        let is_known = |name: &&str| {
+            let at = self.unknowns.iter().position(|known| known == *name);
+            at.is_some_and(|at| planned.std_errors[at].is_finite())
+        };
+        let place = self.named_point(&weakest.theta);
+        let is_everywhere = identifiable.points.iter().all(|point| point.rank == weakest.rank);
+        let place = if is_everywhere { String::new() } else { format!(" at {place}") };
+        let mut all = Vec::new();
+        for direction in &identifiable.flat_directions {
+            let names: Vec<&str> = direction.iter().map(|(name, _)| name.as_str()).collect();
+            let is_prior = names.iter().all(|name| {
+                let at = self.unknowns.iter().position(|known| known == *name);
+                at.is_some_and(|at| self.priors[at].is_some())
+            });
+            let words = names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+            let note = if is_prior && names.iter().all(is_known) {
+                let message = format!("only the prior would determine {words}{place}: the planned data do not");
+                Finding::note("prior-only", Span::NONE, message)
+            } else {
+                let message = format!("the planned data would not determine {words}{place}");
+                let warning = Finding::warning("flat-direction", Span::NONE, message);
+                warning.with_help("fix one of them, or plan to measure more")
+            };
+            all.push(Diagnostic::resolve(&note.with_names(names), &self.study.sources));
+        }
+        for point in identifiable.points.iter().filter(|point| !point.lost.is_empty()) {
+            let words = point.lost.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+            let message = format!(
+                "the planned data would determine {words} at {}, but with a standard error larger than the range between its \
+                 bounds",
+                self.named_point(&point.theta)
+            );
+            let note = Finding::note("interval-over-bound", Span::NONE, message).with_names(&point.lost);
+            all.push(Diagnostic::resolve(&note, &self.study.sources));
+        }
+        all
+    }
+
+    fn named_point(&self, theta: &[f64]) -> String {
+        let pairs = self.unknowns.iter().zip(theta);
+        pairs.map(|(name, value)| format!("{name} = {}", short(*value, 3))).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Sets of sensors of the number asked for, the best one first; all candidates where no number is.
     ///
     /// Where there are few sets all are tried. Else sensors are taken one after the other, each the one that adds most,
     /// and then exchanged one for one as long as that helps: the best set need not hold the best single one.
-    fn choose_sensors(&self, plan: &Plan, candidates: &[bool]) -> Result<Vec<bool>, Failure> {
+    fn ranked_sets(&self, plan: &Plan, candidates: &[bool]) -> Result<Vec<Vec<bool>>, Failure> {
         let all: Vec<usize> = (0..candidates.len()).filter(|&at| candidates[at]).collect();
         let wanted = self.options.choose.map_or(all.len(), |choose| choose as usize).min(all.len());
         if wanted == all.len() {
-            return Ok(candidates.to_vec());
+            return Ok(vec![candidates.to_vec()]);
         }
         let told = self.told(plan, candidates, &self.theta)?;
         let value = |chosen: &[bool]| -> Result<f64, Failure> {
@@ -741,7 +920,12 @@ impl<'a> Designer<'a> {
             other
         };
         if let Some(sets) = sets_of(&all, wanted, candidates.len(), MAX_SETS) {
-            return Ok(least(sets.into_iter(), &value)?.map_or_else(|| candidates.to_vec(), |(set, _)| set));
+            let mut ranked = Vec::with_capacity(sets.len());
+            for set in sets {
+                ranked.push((value(&set)?, set));
+            }
+            ranked.sort_by(|a, b| a.0.total_cmp(&b.0));
+            return Ok(ranked.into_iter().map(|(_, set)| set).collect());
         }
         let (mut chosen, mut best) = (vec![false; candidates.len()], f64::INFINITY);
         for _ in 0..wanted {
@@ -756,9 +940,39 @@ impl<'a> Designer<'a> {
             let exchanged = pairs.map(|(out, into)| with(&chosen, Some(out), into)).collect::<Vec<_>>();
             match least(exchanged.into_iter(), &value)? {
                 Some((set, value)) if value < best => (chosen, best) = (set, value),
-                _ => return Ok(chosen),
+                _ => return Ok(vec![chosen]),
             }
         }
+    }
+}
+
+/// Sets of sensors that an input is searched for, at least and at most, in linear models, and how much work that may be:
+/// pieces of inputs times samples.
+const FEWEST_SETS: usize = 3;
+const MOST_SETS: usize = 20;
+const SEARCHED: usize = 100_000;
+
+/// How often sensors are chosen again for the input that was found for others.
+const MOST_ROUNDS: usize = 4;
+
+/// Sensors, in their goal, and a plan for them.
+struct Designed<'d, 'a> {
+    goal: Goal<'d, 'a>,
+    plan: Plan,
+}
+
+/// What a plan with its sensors is worth.
+struct Worth {
+    /// How many combinations of unknowns are told, the least over the points.
+    n_told: usize,
+    /// The criterion of these.
+    value: f64,
+}
+
+impl Worth {
+    /// What tells more combinations is better, whatever their errors are.
+    fn is_better_than(&self, other: &Self) -> bool {
+        self.n_told > other.n_told || self.n_told == other.n_told && self.value < other.value
     }
 }
 
@@ -800,8 +1014,10 @@ fn least(
 /// does not depend on the input.
 struct Goal<'d, 'a> {
     designer: &'d Designer<'a>,
-    sensors: &'d [bool],
+    sensors: Vec<bool>,
     points: Vec<GoalPoint>,
+    /// Points without a likelihood.
+    left_out: Vec<Diagnostic>,
 }
 
 /// A point of the priors.
@@ -814,6 +1030,12 @@ struct GoalPoint {
 }
 
 impl Goal<'_, '_> {
+    fn worth(&self, plan: &Plan) -> Result<Worth, Failure> {
+        let n_unknown = self.designer.theta.len();
+        let n_told = self.points.iter().map(|point| point.told.as_ref().map_or(n_unknown, Mat::ncols)).min();
+        Ok(Worth { n_told: n_told.unwrap_or(0), value: self.value(plan)? })
+    }
+
     fn value(&self, plan: &Plan) -> Result<f64, Failure> {
         self.value_with(plan, Asked { n_sets: 0, with_noise: true })
     }
@@ -827,7 +1049,7 @@ impl Goal<'_, '_> {
         let mut all = Vec::with_capacity(self.points.len());
         let priors = self.designer.prior_information();
         for GoalPoint { theta, fixed, told } in &self.points {
-            let Expected { information, noise, .. } = self.designer.expected(plan, self.sensors, theta, asked)?;
+            let Expected { information, noise, .. } = self.designer.expected(plan, &self.sensors, theta, asked)?;
             let information = &information + fixed;
             // What other plans tell of the unknowns this one must tell, too.
             let n_told = told.as_ref().map_or(theta.len(), Mat::ncols);
@@ -842,7 +1064,7 @@ impl Goal<'_, '_> {
     /// Whether the model is linear, at the first of the points.
     fn is_linear(&self, plan: &Plan) -> Result<bool, Failure> {
         let Some(GoalPoint { theta, .. }) = self.points.first() else { return Ok(false) };
-        Ok(self.designer.expected(plan, self.sensors, theta, Asked::default())?.slopes.is_some())
+        Ok(self.designer.expected(plan, &self.sensors, theta, Asked::default())?.slopes.is_some())
     }
 
     /// The mean of the criterion over the points, by their information.
@@ -870,6 +1092,28 @@ struct Expected {
     noise: Option<Mat<f64>>,
     /// Of linear models, by one record: slopes of normalized innovations by the unknowns, `[value][unknown]`.
     slopes: Option<Vec<f64>>,
+    /// The information of every record.
+    sets: Vec<Mat<f64>>,
+}
+
+impl Expected {
+    /// The information without what may be all error of its derivatives.
+    fn sure(&self) -> Mat<f64> {
+        self.without_noise(self.information.clone())
+    }
+
+    fn without_noise(&self, information: Mat<f64>) -> Mat<f64> {
+        match &self.noise {
+            Some(noise) => noise::without_noise(&information, noise).information,
+            None => information,
+        }
+    }
+}
+
+/// The mean of several matrices, of all but one where that is said.
+fn mean_of(all: &[Mat<f64>], without: Option<usize>, n: usize) -> Mat<f64> {
+    let kept: Vec<&Mat<f64>> = (0..all.len()).filter(|at| Some(*at) != without).map(|at| &all[at]).collect();
+    Mat::from_fn(n, n, |i, j| kept.iter().map(|of| of[(i, j)]).sum::<f64>() / kept.len() as f64)
 }
 
 fn left_out(failure: &Failure, over: &str) -> Diagnostic {
@@ -908,7 +1152,14 @@ impl Design {
             .iter()
             .zip(&verdict.std_errors)
             .map(|(name, std)| (name.clone(), if std.is_finite() { json!(std) } else { Value::Null }));
-        json!({ "criterion": verdict.criterion, "std_errors": errors.collect::<Map<String, Value>>() })
+        let number = |x: &f64| if x.is_finite() { json!(x) } else { Value::Null };
+        let mc = self.unknowns.iter().zip(&verdict.std_errors_mc).map(|(name, error)| (name.clone(), number(error)));
+        let mc = if verdict.std_errors_mc.is_empty() { Value::Null } else { Value::Object(mc.collect()) };
+        json!({
+            "criterion": verdict.criterion,
+            "std_errors": errors.collect::<Map<String, Value>>(),
+            "std_errors_mc": mc,
+        })
     }
 
     /// The keys of the JSON document; `input` is where the designed input is written.
@@ -917,9 +1168,9 @@ impl Design {
         let direction = |direction: &Vec<(String, f64)>| {
             Value::Object(direction.iter().map(|(name, weight)| (name.clone(), json!(weight))).collect())
         };
-        let point = |(theta, rank): &(Vec<f64>, usize)| {
+        let point = |DeterminedAt { theta, rank, lost }: &DeterminedAt| {
             let values = self.unknowns.iter().cloned().zip(theta.iter().map(|x| json!(x)));
-            json!({ "values": values.collect::<Map<String, Value>>(), "rank": rank })
+            json!({ "values": values.collect::<Map<String, Value>>(), "rank": rank, "lost": lost })
         };
         let mut keys = Map::new();
         keys.insert(
@@ -996,13 +1247,24 @@ impl Design {
     #[must_use]
     pub fn to_text(&self) -> String {
         let n = self.unknowns.len();
-        let Determined { rank, flat_directions, .. } = &self.identifiable;
+        let Determined { rank, flat_directions, points } = &self.identifiable;
         let mut text = if *rank == n {
             let samples = counted(self.n_samples, "sample");
             format!("{samples} would determine {} of {}.\n", all_unknowns(n), self.model)
         } else {
             format!("Only {rank} of {n} combinations of unknowns of {} are determined.\n", self.model)
         };
+        if let (Some(weakest), Some(start)) = (self.identifiable.weakest(), points.first())
+            && weakest.rank < start.rank
+        {
+            let values: Vec<String> = self
+                .unknowns
+                .iter()
+                .zip(&weakest.theta)
+                .map(|(name, value)| format!("{name} = {}", short(*value, 3)))
+                .collect();
+            text.push_str(&format!("  so at {}; at the start {} are.\n", values.join(", "), start.rank));
+        }
         for direction in flat_directions {
             let parts: Vec<String> =
                 direction.iter().map(|(name, weight)| format!("{} {name}", short(*weight, 3))).collect();
@@ -1010,6 +1272,15 @@ impl Design {
         }
         text.push_str(&format!("Expected standard errors (criterion {}):\n", self.planned.criterion));
         text.push_str(&text_table(&self.rows()));
+        let verdicts = [Some(&self.planned), self.better.as_ref().map(|(_, verdict)| verdict)];
+        let relative = verdicts.into_iter().flatten().flat_map(|it| it.std_errors_mc.iter().zip(&it.std_errors));
+        let doubt = relative.map(|(error, std)| error / std).filter(|x| x.is_finite()).fold(0.0, f64::max);
+        if doubt > 0.0 {
+            text.push_str(&format!(
+                "They are averages over {N_SETS} artificial records, which leaves an error of up to {} %.\n",
+                short(100.0 * doubt, 2)
+            ));
+        }
         text.push_str(&format!("Sensors: {}.\n", self.sensors.join(", ")));
         if self.n_prior_points > 1 {
             text.push_str(&format!("Chosen for {} points of the priors on average.\n", self.n_prior_points));

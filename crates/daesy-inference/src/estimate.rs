@@ -42,7 +42,7 @@ pub struct Estimates {
     pub experiments: Vec<SignalEstimates>,
     /// Parameters whose uncertainty is part of the standard deviations.
     pub uncertain: Vec<String>,
-    /// By experiment, the first row that is a prediction; empty where there are none.
+    /// By experiment, the first row of the table that is a prediction; empty where there are none.
     pub predicted_from: Vec<usize>,
     /// What the estimates rest on where the model is not linear.
     pub approximation: Option<String>,
@@ -361,9 +361,12 @@ impl Estimates {
     /// Adds what is predicted beyond the records, one prediction for each. No data speak of that time, so that the
     /// smoothed values are the predicted ones.
     pub fn extend(&mut self, ahead: Vec<Prediction>) {
-        self.predicted_from = self.experiments.iter().map(|experiment| experiment.times.len()).collect();
+        let mut n_rows = 0;
+        self.predicted_from.clear();
         for (experiment, Prediction { times, estimates }) in self.experiments.iter_mut().zip(ahead) {
+            self.predicted_from.push(n_rows + experiment.times.len());
             experiment.times.extend(times);
+            n_rows += experiment.times.len();
             for row in estimates {
                 for (signal, found) in row.iter().enumerate() {
                     experiment.filtered[signal].push(found.mean);

@@ -30,7 +30,7 @@ use crate::load::{Loaded, quantity_expression};
 use crate::prediction_study::{PredictionStudy, filter_kind};
 use crate::prepare::start_time;
 use crate::problem::{Linearity, Problem, SAME_TIME, refuse_unsaid_accuracy, study_of};
-use crate::study::{Hold, InputSource, Study};
+use crate::study::{Hold, InputSource, Measurement, Named, Study};
 
 /// Samples that stand for those to come when a model is prepared.
 pub const STAND_IN_SAMPLES: usize = 20;
@@ -73,7 +73,6 @@ impl LiveNames {
     /// When inputs are given in a way that needs what is still to come.
     pub fn of(loaded: &Loaded) -> Result<Self, Failure> {
         let study = study_of(loaded)?;
-        let mut names = Self { inputs: Self::inputs_of(study), ..Self::default() };
         let mut findings = Vec::new();
         for input in &study.inputs {
             if matches!(input.item, InputSource::Column { hold: Hold::Cubic, .. }) {
@@ -82,20 +81,35 @@ impl LiveNames {
                 findings.push(finding.with_help("`hold = \"zoh\"` or `\"foh\"` can be followed live"));
             }
         }
-        for signal in &study.measurements {
-            let column = signal.item.column.clone().unwrap_or_else(|| signal.name.clone());
-            names.measurements.push(LiveColumn { name: signal.name.clone(), column });
+        if !findings.is_empty() {
+            let resolved = findings.iter().map(|finding| Diagnostic::resolve(finding, &study.sources));
+            return Err(Failure::Input(resolved.collect()));
         }
-        names.signals = study.signals.iter().map(|signal| signal.name.clone()).collect();
-        if names.measurements.is_empty() {
+        let names = Self::planned(loaded)?;
+        refuse_hidden_breaks(loaded)?;
+        Ok(names)
+    }
+
+    /// What a study says of an experiment to come whose samples are all known before it begins.
+    ///
+    /// # Errors
+    /// When nothing is measured.
+    pub fn planned(loaded: &Loaded) -> Result<Self, Failure> {
+        let study = study_of(loaded)?;
+        if study.measurements.is_empty() {
             let finding = Finding::error("no-measurements", Span::NONE, "the study measures nothing");
-            findings.push(finding.with_help("add `[measurements]` with a signal of the model and its accuracy"));
+            let finding = finding.with_help("add `[measurements]` with a signal of the model and its accuracy");
+            return Err(Failure::Input(vec![Diagnostic::resolve(&finding, &study.sources)]));
         }
-        if findings.is_empty() {
-            refuse_hidden_breaks(loaded)?;
-            return Ok(names);
-        }
-        Err(Failure::Input(findings.iter().map(|finding| Diagnostic::resolve(finding, &study.sources)).collect()))
+        let column = |signal: &Named<Measurement>| {
+            let column = signal.item.column.clone().unwrap_or_else(|| signal.name.clone());
+            LiveColumn { name: signal.name.clone(), column }
+        };
+        Ok(Self {
+            inputs: Self::inputs_of(study),
+            measurements: study.measurements.iter().map(column).collect(),
+            signals: study.signals.iter().map(|signal| signal.name.clone()).collect(),
+        })
     }
 
     /// Data that stand for samples still to come: the same inputs for some samples, and nothing measured.

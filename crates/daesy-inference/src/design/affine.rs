@@ -56,7 +56,7 @@ fn runs(goal: &Goal<'_, '_>, plan: &Plan) -> Result<Option<Vec<Run>>, Failure> {
     let mut all = Vec::with_capacity(goal.points.len());
     for GoalPoint { theta, .. } in &goal.points {
         let Expected { information, slopes: Some(slopes), .. } =
-            goal.designer.expected(plan, goal.sensors, theta, Asked::default())?
+            goal.designer.expected(plan, &goal.sensors, theta, Asked::default())?
         else {
             return Ok(None);
         };

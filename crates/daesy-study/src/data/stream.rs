@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::sheet::{TimeState, Times, Word, cell_help, is_comment, is_units, problem, separator, split};
-use super::{Conversion, Format, Reading, TimeAxis, columns_help, time_column_help};
+use super::{Conversion, Format, Reading, TimeAxis, columns_help, repeated, time_column_help};
 use crate::diagnostic::Diagnostic;
 use crate::study::DataSource;
 use daesy_graph::finding::Level;
@@ -135,6 +135,11 @@ impl SampleReader {
             let help = "send the names of the columns first, separated as the numbers are";
             return Err(Box::new(self.problem(1, "data-header", message).with_help(help)));
         }
+        if let Some(name) = repeated(&names) {
+            let message = format!("several columns have the same header `{name}`");
+            let help = "give each column a header of its own";
+            return Err(Box::new(self.problem(1, "data-column", message).with_help(help)));
+        }
         let time_at = match &self.axis {
             TimeAxis::Step(_) => None,
             TimeAxis::Column(column) => match names.iter().position(|name| name == column) {
@@ -227,6 +232,10 @@ impl SampleReader {
             Ok(_) => return self.unusable("data-row", "the line is no JSON object".to_owned(), help),
             Err(error) => return self.unusable("data-row", format!("the line is no JSON ({error})"), help),
         };
+        if let Some(name) = repeated_key(line) {
+            let message = format!("the sample has several values for `{name}`");
+            return self.unusable("data-column", message, "give each value a key of its own");
+        }
         let column = match &self.axis {
             TimeAxis::Column(column) => Some(column.clone()),
             TimeAxis::Step(_) => None,
@@ -281,6 +290,44 @@ impl SampleReader {
     }
 }
 
+/// The first key that stands twice in a text that is a JSON object; of objects in it nothing counts.
+fn repeated_key(line: &str) -> Option<String> {
+    let mut known: Vec<String> = Vec::new();
+    let (mut depth, mut is_key) = (0u32, false);
+    let mut rest = line;
+    while let Some(first) = rest.chars().next() {
+        let mut length = first.len_utf8();
+        match first {
+            '{' | '[' => {
+                depth += 1;
+                is_key = depth == 1;
+            }
+            '}' | ']' => depth = depth.saturating_sub(1),
+            ',' => is_key = depth == 1,
+            ':' => is_key = false,
+            '"' => {
+                let mut is_escaped = false;
+                let end = rest[1..].find(|c: char| {
+                    let ends = c == '"' && !is_escaped;
+                    is_escaped = c == '\\' && !is_escaped;
+                    ends
+                })?;
+                length = end + 2;
+                if is_key {
+                    let key: String = serde_json::from_str(&rest[..length]).ok()?;
+                    if known.contains(&key) {
+                        return Some(key);
+                    }
+                    known.push(key);
+                }
+            }
+            _ => {}
+        }
+        rest = &rest[length..];
+    }
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -308,6 +355,24 @@ mod tests {
         let first = sample(objects.read("{\"t\": 0.5, \"y\": 2, \"u\": 1}").unwrap());
         assert_eq!((first.time, first.values), (0.5, vec![1.0, 2.0]));
         assert!(sample(objects.read("{\"t\": 1, \"u\": 1}").unwrap()).values[1].is_nan());
+    }
+
+    #[test]
+    fn keys_that_stand_twice_are_found_outside_of_strings_and_inner_objects() {
+        for (line, key) in [
+            (r#"{"t": 0, "y": 1, "y": 5}"#, Some("y")),
+            (r#"{"y": "a\\", "t": 0, "t": 1}"#, Some("t")),
+            (r#"{"y": 1, "\u0079": 5}"#, Some("y")),
+            (r#"{"t": 0, "y": "y", "z": {"y": 1, "t": 2}, "u": ["y", "y"]}"#, None),
+            (r#"{"y": ",\"y\":", "t": 0}"#, None),
+            ("{", None),
+        ] {
+            assert_eq!(repeated_key(line).as_deref(), key, "{line}");
+        }
+        let LineRead::Unusable(told) = reader().read(r#"{"t": 0, "u": 1, "u": 5}"#).unwrap() else {
+            panic!("it is read")
+        };
+        assert_eq!(told.code, "data-column");
     }
 
     #[test]

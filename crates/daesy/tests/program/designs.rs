@@ -751,3 +751,214 @@ fn unknowns_that_are_named_like_a_criterion_can_be_meant() {
         assert_eq!(run(wrong, "D").status, 1, "{wrong}");
     }
 }
+
+/// An oscillator with a coloured disturbance, whose size and time constant are unknown, too.
+const DISTURBED: &str = r#"[linear]
+E = [[1, 0], [0, 1]]
+F = [[0, 1], ["-c", "-d"]]
+G = [[0], [1]]
+J = [[0], [1]]
+H = [[1, 0]]
+names = { z = ["x", "v"], u = ["u"], w = ["w"], y = ["y"] }
+[unknown]
+c = { start = 4, min = 1, max = 9 }
+d = { start = 0.4, min = 0, max = 3 }
+s = { start = 0.3, min = 0, max = 3 }
+tau = { start = 1.0, min = 0.1, max = 10 }
+sn = { start = 0.05, min = 0, max = 1 }
+[initial]
+x = 1.0
+v = 0.0
+[inputs]
+u = { column = "u" }
+[disturbances]
+w = { std = "s", time_constant = "tau" }
+[measurements]
+y = { std = "sn" }
+[data]
+file = "data.csv"
+"#;
+
+/// By the dense Fisher information of the joint Gaussian density of the 101 samples, `tau` is found to 0.812 and `s` to
+/// 0.0724 (NumPy, central differences of mean and covariance).
+#[test]
+fn expected_errors_of_linear_models_are_exact_whatever_the_seed() {
+    let rows: String =
+        (0..101).map(|k| format!("{:.1},{}\n", 0.1 * f64::from(k), if (k / 15) % 2 == 0 { 1 } else { -1 })).collect();
+    let session = Session::new().with("study.toml", DISTURBED).with("data.csv", &format!("t,u\n{rows}"));
+    let mut first: Option<Value> = None;
+    for seed in ["0", "1", "5"] {
+        let run = session.run(&["design", "study.toml", "--json", "--seed", seed]);
+        assert_eq!(run.status, 0, "{}", run.stderr);
+        let document = run.json();
+        for (name, expected) in [("tau", 0.812), ("s", 0.0724)] {
+            let found = error(&document, "planned", name);
+            assert!((found / expected - 1.0).abs() < 1e-3, "{name}: {found} instead of {expected}");
+        }
+        assert!(document["planned"]["std_errors_mc"].is_null());
+        assert_eq!(document["identifiable"]["points"][0]["rank"], 5);
+        let same = first.get_or_insert_with(|| document.clone());
+        assert_eq!(document["identifiable"], same["identifiable"], "seed {seed}");
+        assert_eq!(document["planned"], same["planned"], "seed {seed}");
+    }
+}
+
+#[test]
+fn errors_by_artificial_records_say_how_exact_they_are() {
+    let model = "model Decay
+  parameter Real a = 0.5;
+  input Real w;
+  Real x(start = 1, fixed = true);
+equation
+  der(x) = -a*x*abs(x) + w;
+end Decay;";
+    let study = "[model]\nfile = \"model.mo\"\n[unknown]\na = { start = 0.5, min = 0.1, max = 1 }\n[disturbances]\n\
+                 w = { std = 0.1, time_constant = 0.5 }\n[measurements]\nx = { std = 0.02 }\n[design]\nduration = 4\nstep = 0.2\n";
+    let session = Session::with_model(model).with("study.toml", study);
+    let of = |seed: &str| {
+        let run = session.run(&["design", "study.toml", "--json", "--seed", seed]);
+        assert_eq!(run.status, 0, "{}", run.stderr);
+        let document = run.json();
+        (error(&document, "planned", "a"), document["planned"]["std_errors_mc"]["a"].as_f64().unwrap())
+    };
+    let (all, errors): (Vec<f64>, Vec<f64>) = ["0", "1", "2", "3", "4", "5"].into_iter().map(of).unzip();
+    let mean = all.iter().sum::<f64>() / 6.0;
+    let spread = (all.iter().map(|std| (std - mean).powi(2)).sum::<f64>() / 5.0).sqrt();
+    let promised = (errors.iter().map(|error| error * error).sum::<f64>() / 6.0).sqrt();
+    // A ratio of standard deviations, of which one is of six values.
+    assert!((0.2..3.0).contains(&(spread / promised)), "{all:?} {errors:?}");
+    assert!(session.run(&["design", "study.toml"]).stdout.contains("artificial records"));
+}
+
+/// Two tanks of which sums and differences of levels can be measured.
+fn tanks(design: &str) -> String {
+    format!(
+        "[linear]\nE = [[1, 0], [0, 1]]\nF = [[\"-a\", 0], [\"a\", \"-b\"]]\nH = [[1, 0], [0, 1], [1, 1], [1, -1]]\n\
+         G = [[1], [0]]\nnames = {{ z = [\"h1\", \"h2\"], u = [\"u\"], y = [\"y1\", \"y2\", \"y3\", \"y4\"] }}\n[unknown]\n\
+         a = {{ start = 0.5, min = 0.1, max = 1 }}\nb = {{ start = 0.8, min = 0.1, max = 2 }}\n[inputs]\nu = {{ column = \"u\" }}\n\
+         [initial]\nh1 = 0.5\nh2 = 0.2\n[measurements]\ny1 = {{ std = 0.02 }}\ny2 = {{ std = 0.01 }}\ny3 = {{ std = 0.03 }}\n\
+         y4 = {{ std = 0.015 }}\n[design]\nduration = 10\nstep = 0.5\n{design}\n"
+    )
+}
+
+/// What sensors of the tanks tell of a and b under an input, `[a a, a b, b b]`, by central differences of the exact
+/// solution.
+fn told_by_tanks(input: &[f64], sensors: [usize; 2]) -> [f64; 3] {
+    let levels = |a: f64, b: f64| -> Vec<[f64; 2]> {
+        let phi = exponential([[-a * 0.5, 0.0, 0.5], [a * 0.5, -b * 0.5, 0.0], [0.0; 3]]);
+        let mut x = [0.5, 0.2];
+        let next = |u: &f64| {
+            let now = x;
+            x = [0, 1].map(|i| phi[i][0] * now[0] + phi[i][1] * now[1] + phi[i][2] * u);
+            now
+        };
+        input.iter().map(next).collect()
+    };
+    let (rows, stds) = ([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [1.0, -1.0]], [0.02, 0.01, 0.03, 0.015]);
+    let slope = |up: Vec<[f64; 2]>, down: Vec<[f64; 2]>| -> Vec<[f64; 2]> {
+        up.iter().zip(&down).map(|(up, down)| [0, 1].map(|i| (up[i] - down[i]) / 2e-5)).collect()
+    };
+    let by_a = slope(levels(0.5 + 1e-5, 0.8), levels(0.5 - 1e-5, 0.8));
+    let by_b = slope(levels(0.5, 0.8 + 1e-5), levels(0.5, 0.8 - 1e-5));
+    let mut sum = [0.0; 3];
+    for (by_a, by_b) in by_a.iter().zip(&by_b) {
+        for at in sensors {
+            let [a, b] = [by_a, by_b].map(|by| (rows[at][0] * by[0] + rows[at][1] * by[1]) / stds[at]);
+            [a * a, a * b, b * b].iter().zip(&mut sum).for_each(|(more, sum)| *sum += more);
+        }
+    }
+    sum
+}
+
+/// A criterion by the information of a and b.
+fn tank_criterion(of: &str, [aa, ab, bb]: [f64; 3]) -> f64 {
+    let determinant = aa * bb - ab * ab;
+    // Relative to 0.5 and 0.8.
+    let (va, vb, vab) = (bb / determinant / 0.25, aa / determinant / 0.64, -ab / determinant / 0.4);
+    match of {
+        "D" => 1.0 / determinant,
+        "A" => va + vb,
+        "E" => 0.5 * (va + vb) + (0.25 * (va - vb).powi(2) + vab * vab).sqrt(),
+        "a" => va,
+        _ => vb,
+    }
+}
+
+/// Sensors and input are chosen for each other: as good as the best of all pairs of sensors with all inputs.
+#[test]
+fn sensors_are_chosen_for_the_input_that_is_designed() {
+    let held = |levels: &[f64]| -> Vec<f64> { (0..21).map(|at| levels[at * 5 / 21]).collect() };
+    for criterion in ["D", "A", "E", "a", "b"] {
+        let design = format!(
+            "criterion = \"{criterion}\"\nchoose = 2\ninputs = {{ u = {{ kind = \"steps\", min = -1, max = 1, pieces = 5 }} }}"
+        );
+        let session = Session::new().with("study.toml", &tanks(&design));
+        let run = session.run(&["design", "study.toml", "-o", "input.csv", "--json"]);
+        assert_eq!(run.status, 0, "{}", run.stderr);
+        let document = run.json();
+        let table = Table::parse(&std::fs::read_to_string(session.path("input.csv")).unwrap());
+        let names = ["y1", "y2", "y3", "y4"];
+        let chosen = [0, 1].map(|k| names.iter().position(|name| document["sensors"][k] == *name).unwrap());
+        let found = tank_criterion(criterion, told_by_tanks(&table.column("u"), chosen));
+        let mut best = f64::INFINITY;
+        for bits in 0..32 {
+            let levels = [0, 1, 2, 3, 4].map(|at| if bits >> at & 1 == 1 { 1.0 } else { -1.0 });
+            for first in 0..4 {
+                for second in first + 1..4 {
+                    let told = told_by_tanks(&held(&levels), [first, second]);
+                    best = best.min(tank_criterion(criterion, told));
+                }
+            }
+        }
+        assert!(found < 1.02 * best, "{criterion}: {found} with {chosen:?}, and the best is {best}");
+    }
+}
+
+#[test]
+fn designs_that_ask_for_more_than_there_is_are_refused() {
+    for (design, word) in [
+        ("sensors = [\"y1\"]\nchoose = 2", "chosen of 1"),
+        ("choose = 5", "chosen of 4"),
+        ("sensors = [\"y1\", \"y1\"]", "listed twice"),
+        ("samples = 1000", "at 21 times"),
+    ] {
+        let session = Session::new().with("study.toml", &tanks(design));
+        let run = session.run(&["design", "study.toml", "--json"]);
+        assert_eq!(run.status, 1, "{design}: {}", run.stderr);
+        let document = run.json();
+        assert!(finding(&document, "design")["message"].as_str().unwrap().contains(word), "{document}");
+    }
+    // Its square is zero.
+    let tiny = tanks("").replace("y1 = { std = 0.02 }", "y1 = { std = 1e-200 }");
+    let run = Session::new().with("study.toml", &tiny).run(&["design", "study.toml", "--json"]);
+    finding(&run.json(), "exact-measurement");
+}
+
+/// A planned record has all its samples, also those that a spline needs.
+#[test]
+fn a_planned_input_may_be_a_spline() {
+    let study = tanks("").replace("u = { column = \"u\" }", "u = { column = \"u\", hold = \"cubic\" }");
+    let study = study.split("[design]").next().unwrap().to_owned() + "[data]\nfile = \"data.csv\"\n";
+    let rows: String = (0..21).map(|k| format!("{},{}\n", 0.5 * f64::from(k), f64::from(k % 7 - 3))).collect();
+    let session = Session::new().with("study.toml", &study).with("data.csv", &format!("t,u\n{rows}"));
+    let run = session.run(&["design", "study.toml", "--json"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    assert!(error(&run.json(), "planned", "a") > 0.0);
+}
+
+#[test]
+fn what_a_plan_does_not_determine_is_a_finding() {
+    let study =
+        tanks("").replace("\"-b\"", "\"-b*c\"").replace("[inputs]", "c = { start = 1, min = 0.5, max = 2 }\n[inputs]");
+    let run = Session::new().with("study.toml", &study).run(&["design", "study.toml", "--json"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let document = run.json();
+    let mut names: Vec<&str> = finding(&document, "flat-direction")["names"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|name| name.as_str().unwrap())
+        .collect();
+    names.sort_unstable();
+    assert_eq!(names, ["b", "c"]);
+}

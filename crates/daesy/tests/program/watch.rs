@@ -348,6 +348,13 @@ fn a_stream_that_cannot_be_read_ends_with_one_finding() {
         assert_eq!(run.status, 1, "{stream}: {}", run.stderr);
         finding(&run.json(), code);
     }
+    for (stream, name) in [("t,x,x\n0,1,2\n", "x"), ("t,t,x\n0,1,2\n", "t")] {
+        let run = wrong(stream);
+        assert_eq!(run.status, 1, "{stream}: {}", run.stderr);
+        let document = run.json();
+        let message = finding(&document, "data-column")["message"].as_str().unwrap();
+        assert!(message.contains(&format!("same header `{name}`")), "{message}");
+    }
     let time = wrong("time,x\n0,1\n");
     assert!(finding(&time.json(), "data-column")["help"].as_str().unwrap().contains("`time`"));
     let usage = walk().run_with(&["watch", "study.toml", "--false-alarm-rate", "2"], "");
@@ -447,6 +454,20 @@ fn predictions_widen_and_follow_given_inputs() {
     let given = session.run(&given);
     assert_eq!(given.status, 0, "{}", given.stderr);
     assert_eq!(given.json()["predicted_from"][0], 80);
+    // Of two records, in rows of the one table.
+    let text = std::fs::read_to_string(session.path("study.toml")).unwrap();
+    let two = text.replace("file = \"record.csv\"", "files = [\"record.csv\", \"record.csv\"]");
+    let session = session.with("two.toml", &two);
+    let run = session.run(&["estimate", "two.toml", "--horizon", "1", "-o", "two.csv", "--json"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let table = Table::parse(&std::fs::read_to_string(session.path("two.csv")).unwrap());
+    let from: Vec<usize> =
+        run.json()["predicted_from"].as_array().unwrap().iter().map(|row| row.as_u64().unwrap() as usize).collect();
+    let ends: Vec<usize> = (1..table.rows.len())
+        .filter(|&row| table.column("t")[row] > 7.95 && table.column("t")[row - 1] < 7.95)
+        .collect();
+    assert_eq!(from, ends);
+    assert_eq!(from.len(), 2);
     let read = |name: &str| Table::parse(&std::fs::read_to_string(session.path(name)).unwrap());
     let (held, given) = (read("held.csv"), read("given.csv"));
     assert_eq!(held.rows.len(), 90);
