@@ -898,6 +898,6 @@ fn a_value_beyond_all_sizes_is_named() {
     assert!(told.contains("1e308"), "{told}");
     let without = session.run_with(&["watch", "study.toml"], "t,y\n0,0.1\n0.2,0.1\n");
     // The filter goes on as if it had not come.
-    let last = |text: &str| -> serde_json::Value { serde_json::from_str(text.lines().last().unwrap()).unwrap() };
+    let last = |text: &str| -> Value { serde_json::from_str(text.lines().last().unwrap()).unwrap() };
     assert_eq!(last(&run.stdout)["estimates"], last(&without.stdout)["estimates"]);
 }
