@@ -1,14 +1,14 @@
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, TypedDict, final
 
 import numpy as np
 import numpy.typing as npt
 
 __all__ = [
+    "Share",
     "Source",
     "ask",
     "demo",
-    "evaluate",
     "run_program",
     "set_program",
     "LinearSystem",
@@ -36,6 +36,11 @@ class Source:
     @staticmethod
     def study(name: str, text: str, folder: str, models: Sequence[tuple[str, str]]) -> Source: ...
     def with_data(self, names: Sequence[str], columns: Sequence[_Array]) -> Source: ...
+
+@final
+class Share:
+    def __new__(cls, source: Source, verb: str, arguments: Sequence[str]) -> Share: ...
+    def evaluate(self, points: _Array) -> tuple[npt.NDArray[np.int64], _Array]: ...
 
 @final
 class Watcher:
@@ -79,11 +84,8 @@ def ask(
     verb: str,
     arguments: Sequence[str],
     progress: Callable[[int, int], Any] | None = None,
-    distribute: Callable[[list[list[float]], Callable[[], bool]], list[_Array]] | None = None,
+    distribute: Callable[[_Array, int, Callable[[], bool]], Iterator[tuple[int, npt.NDArray[np.int64], _Array]]] | None = None,
 ) -> _Answer: ...
-def evaluate(
-    source: Source, verb: str, arguments: Sequence[str], points: Sequence[Sequence[float]]
-) -> list[_Array]: ...
 def structure(source: Source, class_name: str | None = None) -> dict[str, Any]: ...
 def units(source: Source, class_name: str | None = None) -> dict[str, str]: ...
 def demo(folder: str) -> str: ...

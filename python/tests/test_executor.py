@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import pickle
 import signal
 import sys
 import threading
@@ -93,6 +94,71 @@ def test_every_verb_shares_out_its_work(question):
         shared = QUESTIONS[question](executor=pool)
     assert Counting.n_tasks >= 3
     assert_same(shared, QUESTIONS[question]())
+
+
+class Recording(Counting):
+    """Keeps the size of the largest message to a task in bytes, and the answers."""
+
+    def __init__(self, n_workers):
+        super().__init__(n_workers)
+        self.sent, self.answers = 0, []
+
+    def submit(self, function, *arguments):
+        self.sent = max(self.sent, len(pickle.dumps(arguments)))
+        future = super().submit(function, *arguments)
+        self.answers.append(future)
+        return future
+
+
+FADE = (
+    "model Fade parameter Real k = 1; parameter Real x0 = 1; Real x(start = x0, fixed = true);"
+    " equation der(x) = -k*x^2; end Fade;"
+)
+
+
+def many_study(n_samples, **simulate):
+    """Samples that are cheap."""
+    return daesy.Study(
+        daesy.parse(FADE),
+        random={"k": {"uniform": {"min": 0.5, "max": 1.5}}, "x0": {"uniform": {"min": 0.9, "max": 1.1}}},
+        simulate={"stop": 1.0, "step": 0.25, **simulate},
+        uq={"method": "monte-carlo", "samples": n_samples, "variables": ["x"], "validation": 0},
+    )
+
+
+def test_many_cheap_points_make_few_tasks_with_small_messages():
+    Counting.n_tasks = 0
+    with Recording(1) as pool:
+        many_study(70_000).uq(executor=pool)
+    # Points of two numbers; of each how many times follow, and five values of x.
+    assert Counting.n_tasks == -(-70_000 // 4096)
+    assert pool.sent < 16 * 4096 + 4000
+    lengths, numbers = pool.answers[0].result()
+    assert (len(lengths), len(numbers)) == (4096, 6 * 4096)
+
+
+def test_points_with_large_answers_make_small_shares():
+    Counting.n_tasks = 0
+    with Recording(1) as pool:
+        many_study(1000, step=1e-4).uq(executor=pool)
+    sizes = [answer.result()[1].nbytes for answer in pool.answers]
+    assert sum(sizes) == 8 * 10_002 * 1000
+    assert max(sizes) == 52 * 8 * 10_002 <= 1 << 22
+
+
+def test_a_process_reads_a_question_once_and_files_anew_for_the_next(tmp_path):
+    model = tmp_path / "model.mo"
+    text = "model Rate parameter Real k = 1; Real x(start = 0, fixed = true); equation der(x) = k; end Rate;"
+
+    def ask(pool):
+        study = daesy.Study(model, random={"k": {"uniform": {"min": 1.0, "max": 3.0}}}, simulate={"stop": 1.0})
+        return study.uq(executor=pool)["x.mean"][-1]
+
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        model.write_text(text)
+        assert abs(ask(pool) - 2.0) < 1e-6
+        model.write_text(text.replace("der(x) = k", "der(x) = 10*k"))
+        assert abs(ask(pool) - 20.0) < 1e-5
 
 
 class Deadly(ProcessPoolExecutor):
@@ -196,3 +262,20 @@ def test_a_dask_cluster_that_loses_a_worker(local, tmp_path):
             return fall_study(method="pem").cost({"c": (0.8, 1.2, 5)}, fall_data(), **how)
 
         assert_same(within(120, lambda: cost(executor=client.get_executor(pure=False))), cost())
+
+        # A worker dies while it works on one of some dozens of tasks with a thousand simulations between them.
+        pids = list(client.run(os.getpid).values())
+        victim = threading.Timer(0.7, os.kill, (pids[1], signal.SIGKILL))
+        victim.start()
+        assert_same(within(120, lambda: many_study(1000).uq(executor=Slowed())), many_study(1000).uq())
+        victim.join()
+        client.wait_for_workers(2, timeout=60)
+        assert pids[1] not in client.run(os.getpid).values()
+
+        # Data too large to travel with each task: an experiment with columns that nothing reads.
+        long = fall_data() | {f"z{at}": np.zeros(40) for at in range(5000)}
+        executor = client.get_executor(pure=False)
+        assert_same(
+            within(120, lambda: fall_study(method="pem").cost({"c": (0.8, 1.2, 5)}, long, executor=executor)),
+            fall_study(method="pem").cost({"c": (0.8, 1.2, 5)}, long),
+        )

@@ -290,7 +290,11 @@ fn likelihood_of<'s>(
 
 /// What an executor found at points; fails when the run was stopped.
 fn ask_elsewhere(elsewhere: &Elsewhere, points: &[Vec<f64>]) -> Result<Vec<Vec<f64>>, Failure> {
-    elsewhere.evaluate(points).ok_or_else(|| Failure::Method(vec![Diagnostic::error("stopped", "the run was stopped")]))
+    elsewhere.evaluate(points).ok_or_else(stopped)
+}
+
+fn stopped() -> Failure {
+    Failure::Method(vec![Diagnostic::error("stopped", "the run was stopped")])
 }
 
 /// The log-likelihood or the output error of a model that is linear in its variables.
@@ -340,9 +344,6 @@ fn filter_cost(
 /// Points that are computed together, so that they share random numbers and memory stays small.
 const POINTS_TOGETHER: usize = 16;
 
-/// Points handed to an executor at a time where a checkpoint is kept, so that it is never far behind.
-const POINTS_AWAY: usize = 64;
-
 fn settings(study: &PredictionStudy, kind: CostKind, options: &CostOptions) -> PredictionSettings {
     let mut settings = PredictionSettings { is_undisturbed: kind == CostKind::OutputError, ..study.settings.clone() };
     settings.options.n_threads = options.threads.unwrap_or(0);
@@ -384,16 +385,30 @@ fn prediction_cost(
         _ => None,
     };
     let mut values: Vec<Option<f64>> = thetas.iter().map(known).collect();
-    let missing: Vec<usize> = (0..thetas.len()).filter(|&at| values[at].is_none()).collect();
-    let together = match (&loaded.elsewhere, &checkpoint) {
-        (None, _) => POINTS_TOGETHER,
-        (Some(_), Some(_)) => POINTS_AWAY,
-        (Some(_), None) => missing.len().max(1),
-    };
+    let mut missing: Vec<usize> = (0..thetas.len()).filter(|&at| values[at].is_none()).collect();
     let begun = Instant::now();
     let mut n_found = 0;
     let mut failures = 0;
-    for some in missing.chunks(together) {
+    let mut keep = |at: usize, numbers: &[f64]| -> Result<(), Diagnostic> {
+        let [value, n_failures] = numbers[..] else { return Ok(()) };
+        failures += n_failures as usize;
+        values[at] = Some(value);
+        checkpoint.as_mut().map_or(Ok(()), |checkpoint| checkpoint.put(&key_of(&thetas[at]), &[value]))
+    };
+    if let Some(elsewhere) = loaded.elsewhere.as_ref().filter(|_| !missing.is_empty()) {
+        let share: Vec<&[f64]> = missing.iter().map(|&at| points[at].as_slice()).collect();
+        let mut trouble = None;
+        let is_done = elsewhere.each(&share, 2, &mut |at, numbers| {
+            trouble = keep(missing[at], numbers).err();
+            trouble.is_none()
+        });
+        if let Some(diagnostic) = trouble {
+            return Err(Failure::Input(vec![diagnostic]));
+        }
+        is_done.ok_or_else(stopped)?;
+        missing.clear();
+    }
+    for some in missing.chunks(POINTS_TOGETHER) {
         let left = if n_found == 0 {
             String::new()
         } else {
@@ -401,26 +416,14 @@ fn prediction_cost(
             format!(", about {:.0} s left", per_point * (missing.len() - n_found) as f64)
         };
         progress(&format!("point {} of {}{left}", thetas.len() - missing.len() + n_found + 1, thetas.len()));
-        let numbers: Vec<Vec<f64>> = if let Some(elsewhere) = &loaded.elsewhere {
-            let share: Vec<Vec<f64>> = some.iter().map(|&at| points[at].clone()).collect();
-            ask_elsewhere(elsewhere, &share)?
-        } else {
-            let share: Vec<Vec<f64>> = some.iter().map(|&at| thetas[at].clone()).collect();
-            let predictions = problem
-                .predict(&share, n_realizations, &loaded.watch)
-                .map_err(|refusal| study.failure(loaded, &refusal))?;
-            predictions.iter().map(|found| vec![problem.cost(found), found.failures.len() as f64]).collect()
-        };
+        let share: Vec<Vec<f64>> = some.iter().map(|&at| thetas[at].clone()).collect();
+        let predictions = problem
+            .predict(&share, n_realizations, &loaded.watch)
+            .map_err(|refusal| study.failure(loaded, &refusal))?;
         n_found += some.len();
-        for (&at, numbers) in some.iter().zip(numbers) {
-            let [value, n_failures] = numbers[..] else { continue };
-            failures += n_failures as usize;
-            values[at] = Some(value);
-            if let Some(checkpoint) = &mut checkpoint {
-                checkpoint
-                    .put(&key_of(&thetas[at]), &[value])
-                    .map_err(|diagnostic| Failure::Input(vec![diagnostic]))?;
-            }
+        for (&at, found) in some.iter().zip(&predictions) {
+            keep(at, &[problem.cost(found), found.failures.len() as f64])
+                .map_err(|diagnostic| Failure::Input(vec![diagnostic]))?;
         }
     }
     if let Some(checkpoint) = &mut checkpoint {

@@ -11,8 +11,10 @@ use daesy::json::ToJson as _;
 use daesy::program;
 use daesy::source::{ModelText, Place, Source};
 use daesy::table::Table;
-use numpy::{PyArray1, PyArray2, PyReadonlyArray1};
+use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::PyIterator;
 
 use crate::array::from_columns;
 use crate::interrupt::watched;
@@ -65,8 +67,8 @@ pub struct PyAnswer<'py> {
     values: Option<Bound<'py, PyArray2<f64>>>,
 }
 
-/// A function of Python that runs evaluations: it gets points and a function that says whether to stop, and gives lists
-/// of numbers.
+/// A function of Python that runs evaluations: it gets points as rows, about how many numbers each gives, and a function
+/// that says whether to stop. It makes an iterator of (first point, how many numbers each point gave, the numbers).
 struct Callback {
     function: Py<PyAny>,
     watch: Watch,
@@ -87,43 +89,100 @@ impl Stopper {
 }
 
 impl Distribute for Callback {
-    fn evaluate(&self, points: &[Vec<f64>]) -> Option<Vec<Vec<f64>>> {
-        let found = Python::attach(|py| {
-            let stopper = Bound::new(py, Stopper { watch: self.watch.clone() })?;
-            let lists: Vec<PyReadonlyArray1<'_, f64>> =
-                self.function.bind(py).call1((points.to_vec(), stopper))?.extract()?;
-            Ok(lists.iter().map(|list| list.as_array().to_vec()).collect())
-        });
-        found
-            .map_err(|error: PyErr| {
-                if let Ok(mut raised) = self.raised.lock() {
-                    raised.get_or_insert(error);
-                }
-            })
-            .ok()
+    fn evaluate(&self, points: &[&[f64]], n_numbers: usize, take: &mut dyn FnMut(usize, &[f64]) -> bool) -> bool {
+        self.hand_over(points, n_numbers, take).unwrap_or_else(|error| {
+            if let Ok(mut raised) = self.raised.lock() {
+                raised.get_or_insert(error);
+            }
+            false
+        })
     }
 }
 
-/// One share of the evaluations behind a question: for each point its numbers, or the status and findings of what went
-/// wrong.
-#[pyfunction]
-pub fn evaluate<'py>(
-    py: Python<'py>,
-    source: &PySource,
-    verb: &str,
-    arguments: Vec<String>,
-    points: Vec<Vec<f64>>,
-) -> PyResult<Vec<Bound<'py, PyArray1<f64>>>> {
-    let watch = Watch::new();
-    let given = source.source.clone();
-    let found = watched(py, &watch, None, || program::evaluate(verb, given, &arguments, &points, &watch))?;
-    match found {
-        Ok(lists) => Ok(lists.into_iter().map(|list| PyArray1::from_vec(py, list)).collect()),
-        Err(answer) => {
-            let rendered: Vec<String> = answer.diagnostics.iter().map(|one| one.render(false)).collect();
-            let findings: Vec<String> = answer.diagnostics.iter().map(|one| one.to_json().to_string()).collect();
-            Err(Failure::new_err((answer.status as u8, rendered, format!("[{}]", findings.join(",")))))
+/// What Python found at some points that follow each other.
+#[derive(FromPyObject)]
+struct Found<'py>(usize, PyReadonlyArray1<'py, i64>, PyReadonlyArray1<'py, f64>);
+
+impl Callback {
+    /// Whether all points were handed over.
+    fn hand_over(
+        &self,
+        points: &[&[f64]],
+        n_numbers: usize,
+        take: &mut dyn FnMut(usize, &[f64]) -> bool,
+    ) -> PyResult<bool> {
+        let width = points.first().map_or(0, |point| point.len());
+        if points.iter().any(|point| point.len() != width) {
+            return Err(PyValueError::new_err("the points differ in how many numbers they have"));
         }
+        let parts = Python::attach(|py| -> PyResult<Py<PyIterator>> {
+            let stopper = Bound::new(py, Stopper { watch: self.watch.clone() })?;
+            let flat = PyArray1::from_vec(py, points.concat());
+            let rows = flat.reshape([points.len(), width])?;
+            Ok(self.function.bind(py).call1((rows, n_numbers, stopper))?.try_iter()?.unbind())
+        })?;
+        // The interpreter's lock is free between parts; an iterator that is dropped early cancels what it waits for.
+        loop {
+            let goes_on = Python::attach(|py| -> PyResult<Option<bool>> {
+                let Some(part) = parts.bind(py).clone().next() else { return Ok(None) };
+                let Found(first, lengths, numbers) = part?.extract()?;
+                let mut rest = numbers.as_slice()?;
+                for (at, &length) in lengths.as_slice()?.iter().enumerate() {
+                    let here = usize::try_from(length).ok().and_then(|length| rest.split_at_checked(length));
+                    let Some((here, others)) = here else {
+                        return Err(PyValueError::new_err("a share has fewer numbers than it says"));
+                    };
+                    rest = others;
+                    if !take(first + at, here) {
+                        return Ok(Some(false));
+                    }
+                }
+                Ok(Some(true))
+            })?;
+            match goes_on {
+                Some(true) => {}
+                Some(false) => return Ok(false),
+                None => return Ok(true),
+            }
+        }
+    }
+}
+
+/// A question whose evaluations are asked for in shares: what is read and compiled once for all of them.
+#[pyclass(name = "Share", frozen, module = "daesy._daesy")]
+pub struct PyShare {
+    share: program::Share,
+    watch: Watch,
+}
+
+/// Status and findings of what went wrong.
+fn failed(answer: &program::Answer) -> PyErr {
+    let rendered: Vec<String> = answer.diagnostics.iter().map(|one| one.render(false)).collect();
+    let findings: Vec<String> = answer.diagnostics.iter().map(|one| one.to_json().to_string()).collect();
+    Failure::new_err((answer.status as u8, rendered, format!("[{}]", findings.join(","))))
+}
+
+#[pymethods]
+impl PyShare {
+    #[new]
+    fn new(py: Python<'_>, source: &PySource, verb: &str, arguments: Vec<String>) -> PyResult<Self> {
+        let watch = Watch::new();
+        let given = source.source.clone();
+        let made = watched(py, &watch, None, || program::Share::new(verb, given, &arguments, &watch))?;
+        made.map(|share| Self { share, watch }).map_err(|answer| failed(&answer))
+    }
+
+    /// For points, which are rows: how many numbers each gives, and the numbers one after the other.
+    fn evaluate<'py>(
+        &self,
+        py: Python<'py>,
+        points: PyReadonlyArray2<'py, f64>,
+    ) -> PyResult<(Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<f64>>)> {
+        let points: Vec<Vec<f64>> = points.as_array().rows().into_iter().map(|row| row.to_vec()).collect();
+        let found = watched(py, &self.watch, None, || self.share.evaluate(&points))?;
+        let lists = found.map_err(|answer| failed(&answer))?;
+        let lengths = lists.iter().map(|list| list.len() as i64).collect();
+        Ok((PyArray1::from_vec(py, lengths), PyArray1::from_vec(py, lists.concat())))
     }
 }
 

@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _daesy {
     #[pymodule_export]
-    use super::ask::{PySource, ask, demo, evaluate, run_program, set_program};
+    use super::ask::{PyShare, PySource, ask, demo, run_program, set_program};
     #[pymodule_export]
     use super::linear::LinearSystem;
     #[pymodule_export]

@@ -289,19 +289,35 @@ pub fn run_at(loaded: &Loaded, points: &[Vec<f64>], settings: &UqSettings) -> Re
     Ok(PointRuns { variables: ensemble.variables(), times: found.times, values: found.points })
 }
 
-/// One share of the simulations behind `daesy uq`: for each point the number of rows, their times, and the columns.
-///
-/// # Errors
-/// As [`run_at`].
-pub fn evaluate_at(loaded: &Loaded, points: &[Vec<f64>], settings: &UqSettings) -> Result<Vec<Vec<f64>>, Failure> {
-    let loaded = &*with_germs(loaded);
-    let request = read_request(loaded, settings.seed).map_err(Failure::Input)?;
-    let loaded = &*with_derivatives(loaded, &request)?;
-    let basis = request.make_basis()?;
-    let (method, _) = choose(loaded, &request, &basis)?;
-    let ensemble = ensemble_for(loaded, &request, &basis, method)?;
-    let points: Vec<&[f64]> = points.iter().map(Vec::as_slice).collect();
-    ensemble.run_share(&points).into_iter().map(|run| run.map(|trajectory| trajectory.to_numbers())).collect()
+/// The simulations behind `daesy uq` for whoever runs shares of them: the model, compiled once.
+pub struct Shares {
+    ensemble: Ensemble,
+}
+
+impl Shares {
+    /// Compiles the model for the method of the study.
+    ///
+    /// # Errors
+    /// As [`run_at`].
+    pub fn new(loaded: &Loaded, settings: &UqSettings) -> Result<Self, Failure> {
+        let loaded = &*with_germs(loaded);
+        let request = read_request(loaded, settings.seed).map_err(Failure::Input)?;
+        let loaded = &*with_derivatives(loaded, &request)?;
+        let basis = request.make_basis()?;
+        let (method, _) = choose(loaded, &request, &basis)?;
+        Ok(Self { ensemble: ensemble_for(loaded, &request, &basis, method)? })
+    }
+
+    /// One share: for each point how many times of rows follow (none where they are the output times of the study), the
+    /// times, and the columns.
+    ///
+    /// # Errors
+    /// The first failure in the order of the points.
+    pub fn evaluate(&self, points: &[Vec<f64>]) -> Result<Vec<Vec<f64>>, Failure> {
+        let points: Vec<&[f64]> = points.iter().map(Vec::as_slice).collect();
+        let runs = self.ensemble.run_share(&points).into_iter();
+        runs.map(|run| run.map(|trajectory| trajectory.to_numbers(self.ensemble.output_times()))).collect()
+    }
 }
 
 /// What a checkpoint belongs to: everything that decides the values at a point.
@@ -487,7 +503,8 @@ fn collocation(
         values = Values { points, times };
     } else {
         projection = grid(request, basis)?;
-        memory::check_points(projection.points.len(), ensemble, request)?;
+        // Its weights are there already.
+        memory::check_points(projection.points.len(), 0.0, ensemble, request)?;
         let points: Vec<Vec<f64>> = projection.points.iter().map(|germ| basis.parameter_values(germ)).collect();
         values = ensemble.run_all(&points, checkpoint)?;
         answer.n_simulations = points.len();
@@ -629,7 +646,8 @@ fn monte_carlo(
     checkpoint: &mut Checkpoint,
 ) -> Result<(), Failure> {
     let n = request.samples;
-    memory::check_points(n, ensemble, request)?;
+    let is_fitted = request.joint_rows.is_empty() && n >= 2 * basis.len();
+    memory::check_points(n, if is_fitted { memory::FITTED } else { 0.0 }, ensemble, request)?;
     let germs = germs(request, basis, answer.method, n)?;
     let mut points: Vec<Vec<f64>> = germs.iter().map(|germ| basis.parameter_values(germ)).collect();
     request.set_joint(&mut points);
@@ -663,7 +681,7 @@ fn monte_carlo(
     if !request.joint_rows.is_empty() {
         return Ok(());
     }
-    if n >= 2 * basis.len() {
+    if is_fitted {
         let on_samples = basis.on_samples(&germs).and_then(|basis| regression(&basis, germs.clone()));
         let projection = regression(basis, germs)?;
         // Samples that repeat too few values for polynomials of their own leave those of the distributions.

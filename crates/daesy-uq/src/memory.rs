@@ -42,10 +42,24 @@ pub(super) fn check_terms(loaded: &Loaded, request: &Request, sources: &SourceMa
     Err(Failure::Input(vec![Diagnostic::resolve(&finding, sources)]))
 }
 
-/// Refuses so many points that their trajectories do not fit.
-pub(super) fn check_points(n_points: usize, ensemble: &Ensemble, request: &Request) -> Result<(), Failure> {
-    let n_values = n_points as f64 * ensemble.variables().len() as f64 * ensemble.n_rows() as f64;
-    let needed = 8.0 * n_values;
+/// Memory of a point beside the numbers of its trajectory: itself, twice, and where all that lies.
+const BYTES_PER_POINT: f64 = 300.0;
+
+/// Doubles of a point for each polynomial that is fitted to samples: the matrix of the polynomials, its two factors, and
+/// weights for the polynomials of the samples and for those of the distributions.
+pub(super) const FITTED: f64 = 6.0;
+
+/// Refuses so many points that their trajectories do not fit, and what else a point holds: `per_term` doubles for each
+/// polynomial.
+pub(super) fn check_points(
+    n_points: usize,
+    per_term: f64,
+    ensemble: &Ensemble,
+    request: &Request,
+) -> Result<(), Failure> {
+    let n_values = ensemble.variables().len() as f64 * ensemble.n_rows() as f64;
+    let of_point = 8.0 * (n_values + per_term * request.n_terms()) + BYTES_PER_POINT;
+    let needed = n_points as f64 * of_point;
     let room = free_memory();
     if needed <= 0.8 * room {
         return Ok(());

@@ -45,6 +45,9 @@ const HELD_OUT_WORK: f64 = 3e7;
 const HELD_OUT: std::ops::RangeInclusive<usize> = 8..=299;
 const OVERHEAD: usize = 20;
 
+/// Points that are simulated together: what the lanes of one hold beside results is some hundred bytes.
+const POINTS_TOGETHER: usize = 1 << 14;
+
 /// What trajectories are called in a checkpoint.
 const POINT: &str = "uq";
 
@@ -59,7 +62,7 @@ pub struct Ensemble {
     /// Columns of the system's observed quantities that are wanted.
     columns: Vec<usize>,
     /// Rows every point must have.
-    times: Vec<f64>,
+    times: Arc<Vec<f64>>,
     /// Steps for many points at once, where they serve.
     lanes: Option<LaneRuns>,
 }
@@ -99,7 +102,7 @@ impl Ensemble {
         let is_wanted = |at: &usize| request.variables.as_ref().is_none_or(|wanted| wanted.contains(&observed[*at]));
         let columns = simulator.columns().iter().copied().filter(is_wanted).collect();
         let names = request.parameters.iter().map(|parameter| parameter.name.clone()).collect();
-        let times = options.output_times.clone();
+        let times = Arc::new(options.output_times.clone());
         let random = request.random.clone();
         Ok(Self { random, names, change, columns, times, lanes: None, loaded, simulator, options })
     }
@@ -186,6 +189,12 @@ impl Ensemble {
         self.simulator.names().split_off(1)
     }
 
+    /// Times of the rows that every point gives at least.
+    #[must_use]
+    pub fn output_times(&self) -> &Arc<Vec<f64>> {
+        &self.times
+    }
+
     /// Number of rows every point gives at least.
     #[must_use]
     pub fn n_rows(&self) -> usize {
@@ -230,14 +239,14 @@ impl Ensemble {
             let parameters = self.parameter_values(values)?;
             let simulation = integrate(&prepared.system, &parameters, &prepared.inputs, options)
                 .map_err(|error| self.failed(values, &error))?;
-            return Ok(trajectory(simulation, columns));
+            return Ok(self.trajectory(simulation, columns));
         }
         let mut loaded = self.loaded.clone();
         set_parameters(&mut loaded, &self.random, values);
         let failed = |failure| self.placed(values, failure);
         if self.change == Change::Signals {
             let traced = self.simulator.trace_at(&loaded, &self.given(values), options).map_err(failed)?;
-            return Ok(trajectory(traced.simulation, columns));
+            return Ok(self.trajectory(traced.simulation, columns));
         }
         let simulator = Simulator::new(&loaded).map_err(failed)?;
         let observed = &simulator.prepared().system.description().observed;
@@ -246,7 +255,7 @@ impl Ensemble {
         let here = |&at: &usize| place.get(known[at].as_str()).copied().ok_or_else(|| failed(not_here(&known[at])));
         let columns: Vec<usize> = columns.iter().map(here).collect::<Result<_, _>>()?;
         let traced = simulator.trace(options).map_err(failed)?;
-        Ok(trajectory(traced.simulation, &columns))
+        Ok(self.trajectory(traced.simulation, &columns))
     }
 
     /// Consistent start values of all variables at one point, in the order of [`Ensemble::all_variables`].
@@ -278,29 +287,42 @@ impl Ensemble {
         let watch = &self.loaded.watch;
         watch.expect(points.len() as u64);
         let n_variables = self.variables().len();
-        let known = |values: &Vec<f64>| Trajectory::from_numbers(checkpoint.get(&key(POINT, values))?, n_variables);
+        let known = |values: &Vec<f64>| {
+            Trajectory::from_numbers(checkpoint.get(&key(POINT, values))?, &self.times, n_variables)
+        };
         let mut found: Vec<Option<Trajectory>> = points.iter().map(known).collect();
         let missing: Vec<usize> = (0..points.len()).filter(|&at| found[at].is_none()).collect();
         watch.advance((points.len() - missing.len()) as u64);
-        // Batches, so that a checkpoint is never far behind.
-        for batch in missing.chunks(if checkpoint.is_kept() { 64 } else { usize::MAX }) {
-            let done: Vec<Result<Trajectory, Failure>> = if let Some(elsewhere) = &self.loaded.elsewhere {
-                let share: Vec<Vec<f64>> = batch.iter().map(|&at| points[at].clone()).collect();
-                let found = elsewhere.evaluate(&share).ok_or_else(stopped)?;
-                watch.advance(found.len() as u64);
-                found.iter().map(|numbers| Trajectory::from_numbers(numbers, n_variables).ok_or_else(stopped)).collect()
-            } else {
+        let is_kept = checkpoint.is_kept();
+        let mut keep = |at: usize, trajectory: Trajectory| {
+            if is_kept {
+                checkpoint
+                    .put(&key(POINT, &points[at]), &trajectory.to_numbers(&self.times))
+                    .map_err(|diagnostic| Failure::Input(vec![diagnostic]))?;
+            }
+            found[at] = Some(trajectory);
+            Ok(())
+        };
+        if let Some(elsewhere) = self.loaded.elsewhere.as_ref().filter(|_| !missing.is_empty()) {
+            let share: Vec<&[f64]> = missing.iter().map(|&at| points[at].as_slice()).collect();
+            let mut trouble = None;
+            let is_done = elsewhere.each(&share, 1 + self.times.len() * n_variables, &mut |at, numbers| {
+                watch.advance(1);
+                let trajectory = Trajectory::from_numbers(numbers, &self.times, n_variables).ok_or_else(stopped);
+                trouble = trajectory.and_then(|trajectory| keep(missing[at], trajectory)).err();
+                trouble.is_none()
+            });
+            if let Some(failure) = trouble {
+                return Err(failure);
+            }
+            is_done.ok_or_else(stopped)?;
+        } else {
+            // Batches, so that a checkpoint is never far behind, and the memory of a run stays that of its results.
+            for batch in missing.chunks(if is_kept { 64 } else { POINTS_TOGETHER }) {
                 let share: Vec<&[f64]> = batch.iter().map(|&at| points[at].as_slice()).collect();
-                self.run_share(&share)
-            };
-            for (&at, done) in batch.iter().zip(done) {
-                let trajectory = done?;
-                if checkpoint.is_kept() {
-                    checkpoint
-                        .put(&key(POINT, &points[at]), &trajectory.to_numbers())
-                        .map_err(|diagnostic| Failure::Input(vec![diagnostic]))?;
+                for (&at, done) in batch.iter().zip(self.run_share(&share)) {
+                    keep(at, done?)?;
                 }
-                found[at] = Some(trajectory);
             }
         }
         let all: Vec<Trajectory> = found.into_iter().flatten().collect();
@@ -326,7 +348,7 @@ impl Ensemble {
                     return Err(stopped());
                 }
                 if let Some(columns) = columns {
-                    return Ok(Trajectory { times: self.times.clone(), columns });
+                    return Ok(Trajectory { times: Arc::clone(&self.times), columns });
                 }
                 let trajectory = self.run(values);
                 watch.advance(1);
@@ -337,12 +359,9 @@ impl Ensemble {
 
     /// Puts trajectories on common rows.
     fn align(&self, all: Vec<Trajectory>) -> Values {
-        let Some(first) = all.first() else { return Values { points: Vec::new(), times: self.times.clone() } };
-        let same = |other: &Trajectory| {
-            other.times.iter().map(|time| time.to_bits()).eq(first.times.iter().map(|time| time.to_bits()))
-        };
-        if all.iter().all(same) {
-            let times = first.times.clone();
+        let Some(first) = all.first() else { return Values { points: Vec::new(), times: self.times.to_vec() } };
+        if all.iter().all(|other| are_same(&other.times, &first.times)) {
+            let times = first.times.to_vec();
             return Values { points: all.into_iter().map(|trajectory| Arc::new(trajectory.columns)).collect(), times };
         }
         // The last row at each output time.
@@ -359,14 +378,22 @@ impl Ensemble {
                 Arc::new(columns.collect())
             })
             .collect();
-        Values { points, times: self.times.clone() }
+        Values { points, times: self.times.to_vec() }
+    }
+
+    /// What was simulated, with times that are those of all others held once.
+    fn trajectory(&self, simulation: Simulation, columns: &[usize]) -> Trajectory {
+        let column = |&at: &usize| simulation.rows.iter().map(move |row| row[at]);
+        let columns = columns.iter().flat_map(column).collect();
+        let is_usual = simulation.times.iter().map(|t| t.to_bits()).eq(self.times.iter().map(|t| t.to_bits()));
+        let times = if is_usual { Arc::clone(&self.times) } else { Arc::new(simulation.times) };
+        Trajectory { times, columns }
     }
 }
 
-fn trajectory(simulation: Simulation, columns: &[usize]) -> Trajectory {
-    let column = |&at: &usize| simulation.rows.iter().map(move |row| row[at]);
-    let columns = columns.iter().flat_map(column).collect();
-    Trajectory { times: simulation.times, columns }
+/// Whether two lists of times are the same, bit for bit.
+fn are_same(one: &Arc<Vec<f64>>, other: &Arc<Vec<f64>>) -> bool {
+    Arc::ptr_eq(one, other) || one.iter().map(|t| t.to_bits()).eq(other.iter().map(|t| t.to_bits()))
 }
 
 /// What changes from point to point of a model that is prepared.
@@ -400,26 +427,29 @@ fn change(loaded: &Loaded, simulator: &Simulator, random: &[VarId]) -> Change {
 /// Values of the reported variables over time.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Trajectory {
-    /// Times of the rows.
-    pub times: Vec<f64>,
+    /// Times of the rows, shared with other trajectories that have the same.
+    pub times: Arc<Vec<f64>>,
     /// Variable by variable.
     pub columns: Vec<f64>,
 }
 
 impl Trajectory {
-    /// As plain numbers: how many rows, their times, and the columns.
+    /// As plain numbers: how many times follow, the times, and the columns. No times follow where they are the usual
+    /// ones.
     #[must_use]
-    pub fn to_numbers(&self) -> Vec<f64> {
-        std::iter::once(self.times.len() as f64).chain(self.times.iter().chain(&self.columns).copied()).collect()
+    pub fn to_numbers(&self, usual: &Arc<Vec<f64>>) -> Vec<f64> {
+        let times: &[f64] = if are_same(&self.times, usual) { &[] } else { &self.times };
+        std::iter::once(times.len() as f64).chain(times.iter().chain(&self.columns).copied()).collect()
     }
 
     /// From plain numbers; `None` if there are not as many as rows and variables make.
     #[must_use]
-    pub fn from_numbers(numbers: &[f64], n_variables: usize) -> Option<Self> {
-        let (&n_rows, rest) = numbers.split_first()?;
-        let (times, columns) = rest.split_at_checked(n_rows as usize)?;
+    pub fn from_numbers(numbers: &[f64], usual: &Arc<Vec<f64>>, n_variables: usize) -> Option<Self> {
+        let (&n_times, rest) = numbers.split_first()?;
+        let (times, columns) = rest.split_at_checked(n_times as usize)?;
+        let times = if times.is_empty() { Arc::clone(usual) } else { Arc::new(times.to_vec()) };
         (!times.is_empty() && columns.len() == times.len() * n_variables)
-            .then(|| Self { times: times.to_vec(), columns: columns.to_vec() })
+            .then(|| Self { times, columns: columns.to_vec() })
     }
 }
 

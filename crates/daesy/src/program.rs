@@ -133,23 +133,65 @@ pub fn watch_stream(
     }
 }
 
-/// One share of the evaluations behind a question: for each point the numbers that its evaluation gives.
-///
-/// # Errors
-/// The answer that the whole question would end with.
-pub fn evaluate(
-    verb: &str,
-    source: Source,
-    arguments: &[String],
-    points: &[Vec<f64>],
-    watch: &Watch,
-) -> Result<Vec<Vec<f64>>, Box<Answer>> {
-    let verb = parse(verb, source, arguments, watch, None)?;
-    // Whoever hands out the shares uses all processors; and a process that was forked has none of the threads that
-    // others expect.
+/// A question whose evaluations are asked for in shares: what is read and compiled once for all of them.
+pub struct Share {
+    verb: Verb,
+    kept: Kept,
+}
+
+/// What a question keeps from share to share.
+enum Kept {
+    /// The model and the study.
+    Loaded(Box<Loaded>),
+    /// The compiled model.
+    Simulations(Box<uq::Shares>),
+}
+
+impl Share {
+    /// Reads a question; long work on it stops soon after the watch says so.
+    ///
+    /// # Errors
+    /// The answer that the whole question would end with.
+    pub fn new(verb: &str, source: Source, arguments: &[String], watch: &Watch) -> Result<Self, Box<Answer>> {
+        let verb = parse(verb, source, arguments, watch, None)?;
+        alone(|| {
+            let (args, command) = verb.shared()?;
+            let failed = |failure: Failure| Box::new(Answer::new(command).refused(failure).about(args));
+            let loaded = load_for(args, command).map_err(failed)?;
+            let kept = match &verb {
+                Verb::Uq(args) => {
+                    let settings = UqSettings { seed: args.file.common.seed, threads: Some(1), checkpoint: None };
+                    Kept::Simulations(Box::new(uq::Shares::new(&loaded, &settings).map_err(failed)?))
+                }
+                _ => Kept::Loaded(Box::new(loaded)),
+            };
+            Ok(kept)
+        })
+        .map(|kept| Self { verb, kept })
+    }
+
+    /// For each point the numbers that its evaluation gives.
+    ///
+    /// # Errors
+    /// The answer that the whole question would end with.
+    pub fn evaluate(&self, points: &[Vec<f64>]) -> Result<Vec<Vec<f64>>, Box<Answer>> {
+        let (args, command) = self.verb.shared()?;
+        let found = alone(|| match (&self.verb, &self.kept) {
+            (_, Kept::Simulations(shares)) => shares.evaluate(points),
+            (Verb::Cost(args), Kept::Loaded(loaded)) => cost::evaluate_at(loaded, &args.grid, &args.options(), points),
+            (Verb::Identify(args), Kept::Loaded(loaded)) => identify::evaluate_at(loaded, &args.options(), points),
+            (_, Kept::Loaded(_)) => Ok(Vec::new()),
+        });
+        found.map_err(|failure| Box::new(Answer::new(command).refused(failure).about(args)))
+    }
+}
+
+/// Work on one thread. Whoever hands out shares uses all processors; and a process that was forked has none of the
+/// threads that others expect.
+fn alone<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     match rayon::ThreadPoolBuilder::new().num_threads(1).build() {
-        Ok(pool) => pool.install(|| verb.evaluate(points)),
-        Err(_) => verb.evaluate(points),
+        Ok(pool) => pool.install(work),
+        Err(_) => work(),
     }
 }
 
@@ -170,25 +212,14 @@ fn parse(
 }
 
 impl Verb {
-    /// One share of the evaluations behind the answer.
-    fn evaluate(&self, points: &[Vec<f64>]) -> Result<Vec<Vec<f64>>, Box<Answer>> {
-        let (args, command) = match self {
-            Self::Uq(args) => (&args.file, "uq"),
-            Self::Cost(args) => (&args.file, "cost"),
-            Self::Identify(args) => (&args.file, "identify"),
-            _ => return Err(Box::new(refuse("evaluate", "this verb has no evaluations to share out".to_owned()))),
-        };
-        let failed = |failure: Failure| Box::new(Answer::new(command).refused(failure).about(args));
-        let loaded = load_for(args, command).map_err(failed)?;
+    /// What was told to a verb whose evaluations can be shared out, and its word.
+    fn shared(&self) -> Result<(&FileArgs, &'static str), Box<Answer>> {
         match self {
-            Self::Cost(args) => cost::evaluate_at(&loaded, &args.grid, &args.options(), points),
-            Self::Identify(args) => identify::evaluate_at(&loaded, &args.options(), points),
-            _ => {
-                let settings = UqSettings { seed: args.common.seed, threads: Some(1), checkpoint: None };
-                uq::evaluate_at(&loaded, points, &settings)
-            }
+            Self::Uq(args) => Ok((&args.file, "uq")),
+            Self::Cost(args) => Ok((&args.file, "cost")),
+            Self::Identify(args) => Ok((&args.file, "identify")),
+            _ => Err(Box::new(refuse("evaluate", "this verb has no evaluations to share out".to_owned()))),
         }
-        .map_err(failed)
     }
 
     fn answer(self) -> Answer {
