@@ -191,8 +191,7 @@ impl<'m> Spread<'m> {
             }
         }
         for (lane, column) in rho(&self.joint).iter().enumerate() {
-            for j in 0..n {
-                let factor = gain[j];
+            for (j, factor) in gain.iter().enumerate() {
                 column.iter().enumerate().for_each(|(i, x)| self.joint[(i, n * (1 + lane) + j)] -= factor * x);
             }
         }

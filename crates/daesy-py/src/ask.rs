@@ -148,6 +148,9 @@ impl Callback {
     }
 }
 
+/// How many numbers each point of a share gave, and the numbers one after the other.
+type Numbers<'py> = (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<f64>>);
+
 /// A question whose evaluations are asked for in shares: what is read and compiled once for all of them.
 #[pyclass(name = "Share", frozen, module = "daesy._daesy")]
 pub struct PyShare {
@@ -173,11 +176,7 @@ impl PyShare {
     }
 
     /// For points, which are rows: how many numbers each gives, and the numbers one after the other.
-    fn evaluate<'py>(
-        &self,
-        py: Python<'py>,
-        points: PyReadonlyArray2<'py, f64>,
-    ) -> PyResult<(Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<f64>>)> {
+    fn evaluate<'py>(&self, py: Python<'py>, points: PyReadonlyArray2<'py, f64>) -> PyResult<Numbers<'py>> {
         let points: Vec<Vec<f64>> = points.as_array().rows().into_iter().map(|row| row.to_vec()).collect();
         let found = watched(py, &self.watch, None, || self.share.evaluate(&points))?;
         let lists = found.map_err(|answer| failed(&answer))?;
