@@ -1,7 +1,8 @@
 //! What studies wrote, put into chapters: a line `{{study NAME}}` or `{{study NAME PART}}`.
 //!
-//! A study writes the folder `book/studies/NAME`. PART is `commands`, `comparison`, `numbers` or a picture's file;
-//! without one, commands, pictures and comparison are shown. So no figure of a study is typed by hand.
+//! A study writes the folder `book/studies/NAME`, or several that begin with its name. PART is `commands`, `comparison`,
+//! `numbers` or a picture's file; without one, commands, pictures and comparison are shown. So no figure of a study is
+//! typed by hand.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -69,6 +70,19 @@ impl Shelf {
             .ok_or_else(|| format!("there is no {FOLDER}/{name}; `cargo xtask study {name}` writes it"))
     }
 
+    /// Where the program of a study may be: one of that name, or one that writes several folders, whose names begin with
+    /// its own.
+    fn programs(&self, name: &str) -> impl Iterator<Item = PathBuf> {
+        let crates = fs::read_dir(self.root.join("crates")).into_iter().flatten().flatten();
+        let examples = crates.map(|entry| entry.path().join("examples"));
+        let folders: Vec<PathBuf> = examples.chain([self.root.join("bench/src/bin")]).collect();
+        let shorter = name.match_indices('-').map(|(at, _)| name[..at].to_owned());
+        let names: Vec<String> = shorter.chain([name.to_owned()]).collect();
+        names.into_iter().flat_map(move |name| {
+            folders.clone().into_iter().map(move |folder| folder.join(format!("study_{name}.rs")))
+        })
+    }
+
     /// Every folder is complete, has a program that wrote it, and is shown in some chapter.
     pub fn check(&self, chapters: &[Chapter]) -> Vec<Problem> {
         let mut problems = Vec::new();
@@ -85,10 +99,8 @@ impl Shelf {
                 let is_there = self.root.join(&folder).join(&picture.file).is_file();
                 demand(is_there, &format!("lists {}, which is not there", picture.file));
             }
-            let program = format!("examples/study_{}.rs", study.name);
-            let has_program = fs::read_dir(self.root.join("crates")).into_iter().flatten().flatten();
-            let mut programs = has_program.map(|entry| entry.path().join(&program));
-            demand(programs.any(|path| path.is_file()), "was written by no study of this tree");
+            let has_program = self.programs(&study.name).any(|path| path.is_file());
+            demand(has_program, "was written by no study of this tree");
             let mut lines = chapters.iter().flat_map(|chapter| chapter.text.lines());
             let is_shown = lines.any(|line| directive(line).is_some_and(|(name, _)| name == study.name));
             demand(is_shown, "is shown in no chapter");
