@@ -791,14 +791,16 @@ impl<'m> Builder<'m> {
         let tolerance = graph.mul(tolerance, size);
         let is_near = graph.less_equal(distance, tolerance);
         let there = graph.truth(matches!(op, BinaryOp::GreaterEqual | BinaryOp::LessEqual));
-        let value = self.at_change(graph, is_near, [after, there], relation);
+        let value = self.at_change(graph, affine.slope, is_near, [after, there], relation);
         self.push(graph, value, Change::At(at), label)
     }
 
-    /// Where the condition holds and this is not the start, the first value, at the end the second.
+    /// Where the condition holds and this is not the start, the first value, at the end the second. What stands still
+    /// for now, as a piecewise function of time does on its flat parts, changes at no time, wherever it stands.
     fn at_change(
         &self,
         graph: &mut Graph,
+        slope: ExprId,
         condition: ExprId,
         [after, there]: [ExprId; 2],
         otherwise: ExprId,
@@ -806,6 +808,9 @@ impl<'m> Builder<'m> {
         let (is_initial, is_terminal) = (graph.var(self.initial), graph.var(self.terminal));
         let is_running = graph.not(is_initial);
         let condition = graph.and(condition, is_running);
+        let (speed, zero) = (graph.unary(UnaryOp::Abs, slope), graph.number(0.0));
+        let is_moving = graph.greater(speed, zero);
+        let condition = graph.and(condition, is_moving);
         let changed = graph.select(is_terminal, there, after);
         graph.select(condition, changed, otherwise)
     }
@@ -838,7 +843,7 @@ impl<'m> Builder<'m> {
                 let tolerance = graph.number(SAME_NUMBER);
                 let tolerance = graph.mul(tolerance, size);
                 let is_near = graph.less_equal(off, tolerance);
-                let value = self.at_change(graph, is_near, [after, nearest], floor);
+                let value = self.at_change(graph, slope, is_near, [after, nearest], floor);
                 self.held.push(Held { value, var, change: Change::At(at), label });
             }
             None => {

@@ -1791,6 +1791,46 @@ end Pulses;
     assert_eq!(n[n.len() - 1], 159.0);
 }
 
+/// A piecewise function of time stands still on its flat parts, wherever its borders would be: other events, and the end,
+/// are no reason to turn relations with it.
+#[test]
+fn relations_of_what_stands_still_for_now_do_not_turn_at_other_events() {
+    for (ramp, low) in [("time", 0.0), ("-time", -3.0)] {
+        // u is flat until 1, moves until 2, and is flat from there on; n sees it at a whole number at first.
+        let model = format!(
+            "model Flat
+  Real u = if time < 1 then {low:?} elseif time < 2 then {ramp} else 5, tick = if time < 0.3 then 1 else 2;
+  Integer n = integer(u);
+  Real a = if u <= {low:?} then 1 else 2, b = if u < 0.5 then 1 else 2, c = if u >= {low:?} then 1 else 2,
+    d = if u > 4.5 then 1 else 2, x(start = 0, fixed = true);
+equation
+  der(x) = a + 10*b + 100*c + 1000*d + 0*tick;
+  annotation(experiment(StopTime = 2.5, Interval = 0.25));
+end Flat;
+"
+        );
+        for stop in [0.2, 0.8, 1.5, 2.2, 2.5] {
+            let session = Session::with_model(&model)
+                .with("study.toml", &format!("[model]\nfile = \"model.mo\"\n[simulate]\nstop = {stop}\nstep = 0.1\n"));
+            let run = session.run(&["simulate", "study.toml"]);
+            assert_eq!(run.status, 0, "{}", run.stderr);
+            let table = run.table();
+            let column = |name: &str| table.column(name).to_vec();
+            let (times, u) = (column("t"), column("u"));
+            let side = |holds: bool| if holds { 1.0 } else { 2.0 };
+            let (a, b, c, d, n) = (column("a"), column("b"), column("c"), column("d"), column("n"));
+            for (row, (&time, &u)) in times.iter().zip(&u).enumerate() {
+                // At the times at which something changes each side has its row.
+                if [0.5, 1.0, 2.0].iter().any(|change| (time - change).abs() < 1e-9) {
+                    continue;
+                }
+                let expected = [side(u <= low), side(u < 0.5), side(u >= low), side(u > 4.5), u.floor()];
+                assert_eq!([a[row], b[row], c[row], d[row], n[row]], expected, "u = {u} at {time} of {stop}, {ramp}");
+            }
+        }
+    }
+}
+
 #[test]
 fn an_assertion_that_only_warns_tells_when_it_first_did_not_hold() {
     let session = Session::with_model(
