@@ -10,14 +10,10 @@
 //! compared the same way.
 
 use std::hint::black_box;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use daesy_bench::clock::Stopwatch;
-use daesy_bench::ivp::diffsol_peer::Method;
-use daesy_bench::ivp::emit::{ReducedModel, reduced_model};
-use daesy_bench::ivp::native::NativeModel;
-use daesy_bench::ivp::{PROBLEMS, Problem, Reached, Unreached, diffsol_peer, ida};
+use daesy_bench::ivp::race::{Models, Point, SOLVERS, Solver, Timed, at_tolerance, cost_at};
+use daesy_bench::ivp::{PROBLEMS, Problem, Reached, Unreached};
 
 const DIGITS: std::ops::RangeInclusive<i32> = 2..=11;
 
@@ -27,42 +23,10 @@ const ERRORS: [f64; 6] = [1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8];
 /// What is hoped for as geometric mean.
 const GOAL: f64 = 2.0;
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Solver {
-    Daesy,
-    Ida,
-    DiffsolBdf,
-    DiffsolEsdirk,
-}
-
-const SOLVERS: [Solver; 4] = [Solver::Daesy, Solver::Ida, Solver::DiffsolBdf, Solver::DiffsolEsdirk];
-
-impl Solver {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Daesy => "daesy",
-            Self::Ida => "IDA",
-            Self::DiffsolBdf => "diffsol BDF",
-            Self::DiffsolEsdirk => "diffsol ESDIRK",
-        }
-    }
-}
-
-struct Models {
-    native: NativeModel,
-    reduced: ReducedModel,
-}
-
-fn load(problem: &Problem) -> Result<Models, Unreached> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(std::env::temp_dir, PathBuf::from).join("ivp");
-    Ok(Models { native: NativeModel::new(problem, &root)?, reduced: reduced_model(problem, &root, &target)? })
-}
-
 /// One run; a function of its own so that instructions can be counted in it.
 #[inline(never)]
 fn measured_solve(solver: Solver, problem: &Problem, models: &Models, rtol: f64) -> Result<Reached, Unreached> {
-    solve(solver, problem, models, rtol)
+    solver.solve(problem, models, rtol)
 }
 
 /// Runs before the one whose instructions are counted, where what is made once for all runs is made. Times are those of
@@ -72,46 +36,7 @@ const N_WARM_UP: usize = 8;
 /// One run whose instructions are not counted.
 #[inline(never)]
 fn warm_up(solver: Solver, problem: &Problem, models: &Models, rtol: f64) -> Result<Reached, Unreached> {
-    solve(solver, problem, models, rtol)
-}
-
-#[inline(always)]
-fn solve(solver: Solver, problem: &Problem, models: &Models, rtol: f64) -> Result<Reached, Unreached> {
-    match solver {
-        Solver::Daesy => models.native.solve(problem, rtol),
-        Solver::Ida => ida::solve(problem, &models.reduced, rtol),
-        Solver::DiffsolBdf => diffsol_peer::solve(problem, &models.reduced, rtol, Method::Bdf),
-        Solver::DiffsolEsdirk => diffsol_peer::solve(problem, &models.reduced, rtol, Method::Esdirk),
-    }
-}
-
-/// A point of a curve of work and precision.
-#[derive(Clone, Copy, Debug)]
-struct Point {
-    error: f64,
-    cost: f64,
-}
-
-/// The least cost for an error not larger, between points by straight lines of logarithms; nothing outside the curve.
-fn cost_at(curve: &[Point], error: f64) -> Option<f64> {
-    // Points that another one beats in both are no part of the curve.
-    let mut points: Vec<Point> = curve.iter().copied().filter(|point| point.error > 0.0).collect();
-    points.sort_by(|a, b| a.cost.total_cmp(&b.cost));
-    let mut front: Vec<Point> = Vec::new();
-    for point in points {
-        if front.last().is_none_or(|last| point.error < last.error) {
-            front.push(point);
-        }
-    }
-    let first = front.first()?;
-    if first.error <= error {
-        return Some(first.cost);
-    }
-    front.windows(2).find(|pair| pair[1].error <= error).map(|pair| {
-        let (a, b) = (pair[0], pair[1]);
-        let x = (error / a.error).ln() / (b.error / a.error).ln();
-        (a.cost.ln() + x * (b.cost / a.cost).ln()).exp()
-    })
+    solver.solve(problem, models, rtol)
 }
 
 /// Instructions of one run, counted by valgrind in a process of its own.
@@ -131,7 +56,7 @@ fn run_one(arguments: &[String]) {
     let [folder, solver, digits] = arguments else { return };
     let Some(problem) = PROBLEMS.iter().find(|problem| problem.folder == *folder) else { return };
     let Some(solver) = SOLVERS.into_iter().find(|known| known.name() == *solver) else { return };
-    let (Ok(models), Ok(digits)) = (load(problem), digits.parse()) else { return };
+    let (Ok(models), Ok(digits)) = (Models::load(problem), digits.parse()) else { return };
     let rtol = 10f64.powi(digits);
     for _ in 0..N_WARM_UP {
         let _ = black_box(warm_up(solver, problem, &models, rtol));
@@ -184,7 +109,7 @@ fn main() {
             continue;
         }
         println!("{}", problem.folder);
-        let models = match load(problem) {
+        let models = match Models::load(problem) {
             Ok(models) => models,
             Err(unreached) => {
                 println!("  not loaded: {}", unreached.reason);
@@ -195,36 +120,26 @@ fn main() {
         let mut work: [Vec<Point>; 4] = Default::default();
         for digits in DIGITS {
             let rtol = 10f64.powi(-digits);
-            let mut seconds = [f64::INFINITY; 4];
-            let mut reached: [Option<Reached>; 4] = [None; 4];
-            // By turns, so that a processor that changes its speed does so for all.
-            for round in 0..9 {
-                for (at, &solver) in SOLVERS.iter().enumerate() {
-                    if round > 0 && reached[at].is_none() || round > 3 && seconds[at] > 0.2 {
+            let found = at_tolerance(problem, &models, rtol);
+            for (at, (solver, found)) in SOLVERS.into_iter().zip(found).enumerate() {
+                let Timed { reached: Reached { error, n_steps }, seconds } = match found {
+                    Ok(timed) => timed,
+                    Err(unreached) => {
+                        println!("  {} at {rtol:.0e}: {}", solver.name(), unreached.reason);
                         continue;
                     }
-                    let clock = Stopwatch::start();
-                    let result = black_box(measured_solve(solver, problem, &models, rtol));
-                    seconds[at] = seconds[at].min(clock.seconds());
-                    match result {
-                        Ok(result) => reached[at] = Some(result),
-                        Err(unreached) => println!("  {} at {rtol:.0e}: {}", solver.name(), unreached.reason),
-                    }
-                }
-            }
-            for (at, &solver) in SOLVERS.iter().enumerate() {
-                let Some(Reached { error, n_steps }) = reached[at] else { continue };
+                };
                 let counted = if counts { instructions(solver, problem, -digits) } else { None };
                 print!(
                     "  {rtol:.0e} {:<15} error {error:8.2e} {:>10.1} us {n_steps:>7} steps",
                     solver.name(),
-                    seconds[at] * 1e6
+                    seconds * 1e6
                 );
                 match counted {
                     Some(counted) => println!(" {:>10.0} thousand instructions", counted / 1e3),
                     None => println!(),
                 }
-                times[at].push(Point { error, cost: seconds[at] });
+                times[at].push(Point { error, cost: seconds });
                 work[at].extend(counted.map(|cost| Point { error, cost }));
             }
         }

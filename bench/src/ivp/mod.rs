@@ -4,6 +4,7 @@ pub mod diffsol_peer;
 pub mod emit;
 pub mod ida;
 pub mod native;
+pub mod race;
 
 /// A variable and its value at the end.
 #[derive(Clone, Copy, Debug)]

@@ -57,10 +57,10 @@ pub struct Record {
 impl Record {
     /// An empty record. Commands run in the root of the repository.
     pub fn new(name: &str) -> Self {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("../..")
-            .canonicalize()
-            .expect("the crate lies in its repository");
+        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let mut above = here.ancestors();
+        let root = above.find(|folder| folder.join("book").is_dir()).expect("the package lies in its repository");
+        let root = root.to_path_buf();
         std::env::set_current_dir(&root).expect("the root is a folder");
         Self {
             name: name.to_owned(),
