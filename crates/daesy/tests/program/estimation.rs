@@ -1038,3 +1038,29 @@ fn likelihoods_of_fewer_values_are_not_compared_with_those_of_more() {
     assert_eq!(run.json()["best"]["aic"], "study.toml");
     assert!(!codes(&run.json()).contains(&"different-densities"));
 }
+
+/// Before a sensor of 0.01 the level may be anywhere within 1e6, and is what the sensor says after it: the difference of
+/// two variances of 1e12 keeps nothing of that.
+#[test]
+fn a_nonlinear_filter_knows_what_a_sharp_sensor_told() {
+    let model = "model Level
+  input Real w;
+  Real x(start = 0), y;
+equation
+  der(x) = -x + w + 1e-30*x^3;
+  y = x;
+end Level;
+";
+    let study = "[model]\nfile = \"model.mo\"\n[disturbances]\nw = { std = 1e6, time_constant = 1.0 }\n[measurements]\n\
+                 y = { column = \"y\", std = 0.01 }\n[estimate]\nsignals = [\"x\"]\n[data]\nfile = \"d.csv\"\n";
+    let session =
+        Session::with_model(model).with("study.toml", study).with("d.csv", "t,y\n0,0\n0.5,1\n1,0\n1.5,1\n2,0.5\n");
+    let run = session.run(&["estimate", "study.toml"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let table = run.table();
+    for name in ["x.std", "x.smoothed.std"] {
+        for std in &table.column(name)[1..] {
+            assert!((std / 0.01 - 1.0).abs() < 1e-6, "{name}: {std}");
+        }
+    }
+}
